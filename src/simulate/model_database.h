@@ -144,6 +144,7 @@ class ModelDatabase {
     std::int64_t newest_event = 0;
     std::int64_t last_task = 0;
     std::int64_t last_fence = 0;
+    std::int64_t renewed_fence = 0;  // up to this one fences were given before the last failover
     std::int64_t last_event = 0;
     std::int64_t last_worker = 0;
     std::map<std::int64_t, ModelTask> tasks = {};

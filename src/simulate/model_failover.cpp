@@ -44,6 +44,7 @@ ModelDatabase::Answer ModelDatabase::renew(const Arguments& arguments) {
     const std::int64_t passed = passed_over * (server_timeline_ - data_.timeline);
     data_.last_task += passed;
     data_.last_fence += passed;
+    data_.renewed_fence = data_.last_fence;
     data_.last_event += passed;
     data_.timeline = server_timeline_;
     data_.epoch = "epoch-" + std::to_string(server_timeline_);
@@ -100,21 +101,21 @@ bool ModelDatabase::make_again(const ModelWorker& worker, const Object& told) {
   return true;
 }
 
-// Makes an attempt that its worker knows of what the row says, if the row is older than it. A fence that was never
-// given is nobody's: those that the old primary may have given out were passed over.
+// Makes an attempt that its worker knows of what the row says, if the row is older than it. What was claimed since the
+// failover is as the row says.
 bool ModelDatabase::restore(const ModelWorker& worker, const Object& told) {
   const std::int64_t fence = number_in(told, "fence");
   const auto attempt = static_cast<int>(number_in(told, "attempt"));
-  if (fence > data_.last_fence) return false;
+  const bool may = fence <= data_.renewed_fence;
   ModelTask* const task = find(number_in(told, "task"));
-  if (task == nullptr) return told.contains("body") && make_again(worker, told);
+  if (task == nullptr) return may && told.contains("body") && make_again(worker, told);
   if (task->runs_under(fence) && task->worker == worker.id) {
     task->cancelling = task->cancelling || flag_in(told, "cancelling");
     return true;
   }
   const bool is_newer = task->has_ended() || task->attempts > attempt || (task->fence && *task->fence > fence) ||
                         (task->state < ModelTask::running && task->attempts >= attempt);
-  if (is_newer) return false;
+  if (is_newer || !may) return false;
   const int was = task->world();
   task->state = ModelTask::running;
   task->worker = worker.id;

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -113,6 +114,26 @@ class Failover(unittest.TestCase):
         self.assertEqual(self.one.session.answer()[0][3], "t")
         other.session.answer()
 
+    def test_what_is_told_again_waits_for_the_standby_too(self):
+        second = self.first.standby(synchronous=True)
+        self.one.submit(), self.one.submit(retries=1), self.one.submit()
+        ended, failed, started = self.one.claim(3)
+        self.one.end(ended), self.one.end(failed, ok=False, retry=0), self.one.start(started)
+        second.stop()
+        self.one.ask("SET client_min_messages = error")  # who is let go by a cancel hears a warning
+        pid = self.one.one("SELECT pg_backend_pid()")
+        again = [{"task": ended.id, "fence": ended.fence}], [{"task": failed.id, "fence": failed.fence, "ok": False, "retry": 0}]
+        calls = [lambda: self.one.report(again[0]), lambda: self.one.report(again[1]), lambda: self.one.start(started)]
+        for call in calls:
+            telling = threading.Thread(target=call)
+            telling.start()
+            server.eventually("it waits for the standby", lambda: self.first.sql(f"SELECT wait_event FROM pg_stat_activity WHERE pid = {pid}") == [["SyncRep"]], 10)
+            self.first.sql(f"SELECT pg_cancel_backend({pid})")
+            telling.join()
+        second.start()
+        server.eventually("it is in step", lambda: self.first.sql("SELECT state FROM pg_stat_replication") == [["streaming"]])
+        self.assertEqual([row.what for call in calls for row in call()], ["end", "end", "start"])
+
     def test_a_standby_is_read_and_says_what_it_is(self):
         second = self.first.standby()
         hello = json.loads(second.sql("SELECT duet.hello_v1()", "work")[0][0])
@@ -132,6 +153,33 @@ class Failover(unittest.TestCase):
         two = self.worker(other, "two")
         self.assertEqual(two.claim()[0].id, 1)
         self.assertGreater(two.submit(), 1000000)
+
+    def test_a_copy_beside_the_original_is_refused_until_it_is_adopted(self):
+        id = self.one.submit()
+        self.one.close()
+        self.first.sql("CREATE DATABASE copied TEMPLATE work")
+        self.first.make_database("restored")
+        dump = [f"{server.binaries()}/pg_dump", "-d", self.first.conninfo("work")]
+        text = subprocess.run(dump, stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
+        self.first.script(text, "restored")
+        self.first.make_database("over")  # a dump that comes back to where it was taken
+        self.first.script(text, "over")
+        self.first.sql("SELECT duet.adopt_v1('run')", "over")
+        again = subprocess.run([*dump[:-1], self.first.conninfo("over")], stdout=subprocess.PIPE, check=True, timeout=60).stdout.decode()
+        self.first.script("DROP SCHEMA duet CASCADE;" + again, "over")
+        for database in ("copied", "restored", "over"):
+            with self.subTest(database):
+                for call in (lambda: Worker(self.first, database, "two"), lambda: self.first.sql("SELECT duet.renew_v1(1)", database)):
+                    with self.assertRaises(server.SqlError) as caught:
+                        call()
+                    self.assertEqual((caught.exception.code, caught.exception.message[:5]), ("DU002", "adopt"))
+                self.assertFalse(json.loads(self.first.sql("SELECT duet.hello_v1()", database)[0][0])["adopted"])
+                self.assertEqual(self.first.sql("SELECT duet.adopt_v1('run')", database), [['{"outcome":"adopted"}']])
+                self.assertEqual(self.first.sql("SELECT duet.adopt_v1('run')", database), [['{"outcome":"same"}']])
+                two = Worker(self.first, database, "two")
+                self.addCleanup(two.close)
+                self.assertEqual(two.claim()[0].id, id)
+        self.again(self.first, self.one)
 
 
 if __name__ == "__main__":

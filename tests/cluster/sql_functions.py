@@ -518,11 +518,32 @@ class Report(QueueTest):
         self.one.end(claim, bytes=9)
         self.assertEqual(self.one.one("SELECT stored FROM duet.task"), "6")
 
+    def test_a_piece_of_output_is_no_longer_than_readers_look_back(self):
+        self.one.submit()
+        claim, = self.one.claim()
+        for offset, size in ((-1, 3), (0, 70000)):
+            piece = {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": offset, "bytes": base64.b64encode(size * b"x").decode(), "total": size}
+            self.assert_refused("22023", lambda: self.one.report(output=[piece]))
+
     def test_the_last_piece_is_in_the_call_of_the_end(self):
         claim = self.started()
         self.one.report([{"task": claim.id, "fence": claim.fence, "bytes": 3}],
                         output=[{"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": "YWJj", "total": 3, "last": True}])
         self.assertEqual(len(self.one.call("read_output_v1", claim.id, 0, 9)), 1)
+
+    def test_nothing_is_read_of_an_attempt_before_its_start_is_told(self):
+        id = self.one.submit(retries=1)
+        for attempt in (1, 2):
+            claim, = self.one.claim()
+            piece = {"task": id, "fence": claim.fence, "attempt": attempt, "offset": 0, "bytes": "YWJj", "total": 3}
+            self.one.report(output=[piece])
+            before = self.one.json("read_output_state_v1", id)
+            self.assertEqual((self.state(id), before["attempt"], [each["attempt"] for each in before["attempts"]]), (QUEUED, attempt - 1, [1][:attempt - 1]))
+            self.one.start(claim)
+            after = self.one.json("read_output_state_v1", id)
+            self.assertEqual((after["attempt"], after["attempts"][-1]["attempt"], after["attempts"][-1]["total"]), (attempt, attempt, 3))
+            self.one.end(claim, ok=False, retry=0, bytes=3)
+            self.one.do("sweep_v1")
 
     def test_nothing_to_report_is_a_claim(self):
         id = self.one.submit()

@@ -236,6 +236,27 @@ class Walks(unittest.TestCase):
                 self.assertLess(rows, 1500)
 
 
+    def test_a_sweep_beside_many_that_wait_and_lanes_that_are_retired(self):
+        database = prepare("waiting", 0, "none")
+        SERVER.script("INSERT INTO duet.lane(agent, grp, needs, agent_json, retired_at) SELECT 'claude', 'g' || n, '{}', '\"claude\"',"
+                      " CASE WHEN n <= 200 THEN now() END FROM generate_series(1, 400) n;"
+                      "INSERT INTO duet.task(id, rank, created_at, lane, retries, state, on_lost, open_after, held, due)"
+                      " SELECT n, -1, now() - interval '1 hour', 201 + n % 150, 0, 0, 0, CASE WHEN n % 3 = 0 THEN 1 ELSE 0 END, n % 3 = 1,"
+                      " CASE WHEN n % 3 = 2 THEN now() + interval '1 hour' WHEN n % 2 = 1 THEN now() - interval '1 minute' END"
+                      " FROM generate_series(1, 20000) n;"
+                      "SELECT setval('duet.task_id', 20001) AS last \\gset\n", database)
+        one = Worker(SERVER, database, "one")
+        self.addCleanup(one.close)
+        for statement in (*EXPLAIN, "SET auto_explain.log_analyze = on"):
+            one.session.ask(statement)
+        for statistics in ("none", "fresh"):
+            with self.subTest(statistics):
+                answer, rows = self.rows_read(one, "sweep_v1", one.id, one.incarnation)
+                self.assertIn('"ready":[]', answer[0][0])
+                self.assertLess(rows, 2000)
+            SERVER.sql("VACUUM ANALYZE", database)
+
+
 class TheTestItself(unittest.TestCase):
     def test_it_sees_what_it_is_to_find(self):
         scan = {"Node Type": "Seq Scan", "Relation Name": "task", "Parent Relationship": "Outer"}

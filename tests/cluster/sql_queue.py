@@ -69,6 +69,12 @@ class Changes(QueueTest):
         self.assertEqual(self.one.do_json("edit_v1", id, other), {"outcome": "other"})
         self.assertEqual((self.one.task(id).priority, self.one.claim()[0].body), (0, '{"prompt":"b"}'))
 
+    def test_an_edit_puts_nothing_into_its_event_but_names(self):
+        id = self.one.submit()
+        for changed in ('["a",\n{"jsonrpc":"2.0"}\n]', '{"a":1}', '"a"'):
+            self.assert_refused("22023", lambda: self.one.do("edit_v1", id, '{"priority":1,"changed":' + changed + "}"))
+        self.assertEqual(self.one.task(id).priority, 0)
+
     def test_an_edit_makes_no_cycle(self):
         first = self.one.submit()
         second = self.one.submit(after=[first])
@@ -215,6 +221,25 @@ class Upkeep(QueueTest):
             pass
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "10")
 
+    def test_nobody_keeps_others_from_letting_go(self):
+        self.one.json("set_v1", "keep_tasks", "0")
+        self.run_many(3)
+        # What a role without any right on tables can do: it sees their numbers.
+        self.caller().ask("SELECT count(pg_advisory_lock(oid::bigint)) FROM pg_class WHERE relnamespace = 'duet'::regnamespace")
+        self.sweep()
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "0")
+
+    def test_a_lane_stays_while_a_task_names_it_though_the_clock_was_put_back(self):
+        for n in range(120):
+            self.one.submit(group=f"g{n}")
+        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        for _ in range(6):
+            self.one.do("sweep_v1")
+        self.one.ask("UPDATE duet.lane SET retired_at = retired_at - interval '9 days' - interval '1 minute' RETURNING id")
+        self.one.ask("UPDATE duet.task SET completed_at = completed_at - interval '9 days' RETURNING id")
+        self.one.do("sweep_v1")
+        self.assertEqual(self.one.task(1).grp, "g0")
+
     def test_what_is_older_than_keep_days_goes(self):
         self.run_many(3)
         self.one.ask("UPDATE duet.task SET completed_at = completed_at - interval '31 days' WHERE id < 3 RETURNING id")
@@ -241,6 +266,37 @@ class Upkeep(QueueTest):
         self.assertEqual([self.one.task(id).output_gone for id in (1, 2, 3)], [True, False, False])
         self.assertEqual(self.one.json("read_output_state_v1", 1)["attempts"][0]["gone"], True)
         self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "2000")
+
+    def test_what_is_stored_is_counted_however_a_task_ends(self):
+        def with_output(**task):
+            self.one.submit(**task)
+            claim, = self.one.claim()
+            self.one.start(claim)
+            self.one.report(output=[{"task": claim.id, "fence": claim.fence, "attempt": claim.attempt, "offset": 0, "bytes": "YWJj", "total": 3}])
+            return claim
+        self.one.end(with_output(), cpu=None, memory=None, bytes=None)  # its keeper has not told what it used
+        self.one.end(with_output(), bytes=3)
+        self.one.end(with_output(), ok=False, bytes=3)
+        retried = with_output(retries=1)
+        self.one.end(retried, ok=False, bytes=3, retry=3600000)
+        again = with_output()
+        self.one.end(again, bytes=3)
+        self.one.do("requeue_v1", again.id)
+        before = self.one.submit(delay=3600000)
+        for id in (retried.id, again.id):
+            self.assertEqual(self.one.do_json("edit_v1", id, {"after": [before]})["outcome"], "changed")
+        self.one.do("cancel_v1", before)
+        self.assertEqual(self.state(again.id), FAILED)
+        self.assert_counts()
+        self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "15")
+        self.one.json("set_v1", "keep_output", "0")
+        self.sweep()
+        self.assertEqual(self.one.ask("SELECT stored, (SELECT count(*) FROM duet.output) FROM duet.meta"), [["0", "0"]])
+
+    def test_an_end_whose_start_nobody_tells_is_counted_as_it_is_told(self):
+        self.one.submit()
+        self.one.run_one(started_ago=None)
+        self.assert_counts()
 
     def test_events_beyond_a_hundred_thousand_go(self):
         self.one.ask("SELECT duet.tell('notice', '{}') FROM generate_series(1, 100500)")

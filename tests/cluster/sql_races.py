@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import server  # noqa: E402
-from queue_calls import COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, call_text  # noqa: E402
+from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, call_text  # noqa: E402
 from queue_fixture import QueueTest, run, setUpModule, tearDownModule  # noqa: E402, F401
 
 
@@ -80,6 +80,102 @@ class Claims(RaceTest):
         self.assertEqual(other.do_json("silence_v1", self.one.id, self.one.beat_number())["ready"], [{"lane": 1, "count": 1}])
         self.assertEqual(seen(), {self.one.id: False, other.id: False}, fail)
         self.assertEqual(self.watch.one(f"SELECT state FROM duet.task WHERE id = {retry}"), "1")
+
+
+class MissingStandby(RaceTest):
+    """What a commit that waits for a standby has locked holds up no sweep, no leaving and no silence: beats come behind them."""
+
+    def setUp(self):
+        super().setUp()
+        self.other = self.worker("other")
+        self.waiting = self.worker("waiting", accepts=[], agents=[])
+        for worker in (self.one, self.other):
+            worker.ask("SET statement_timeout = '2s'")  # less than the 5 s of a lock
+
+    def keep_waiting(self, call):
+        self.waiting.ask("BEGIN")
+        call()
+
+    def run_of(self, **task):
+        self.one.submit(**task)
+        claim, = self.one.claim()
+        self.one.start(claim)
+        return claim
+
+    def test_a_cancel_of_one_of_several(self):
+        first, second = self.run_of(on_lost=1), self.run_of(on_lost=1)
+        self.keep_waiting(lambda: self.waiting.do("cancel_v1", first.id))
+        self.assertTrue(self.other.do_json("silence_v1", self.one.id, self.one.beat_number())["silent"])
+        self.assertEqual([self.state(id) for id in (first.id, second.id)], [RUNNING, QUEUED])
+        self.waiting.ask("COMMIT")
+        self.other.do_json("silence_v1", self.one.id, self.one.beat_number())
+        self.assertEqual(self.state(first.id), CANCELLED)
+        self.assert_counts()
+
+    def test_what_comes_after_is_held_or_its_request_is_asked_for_again(self):
+        for task, more, call in (({}, [{}], lambda after, claim: self.waiting.do("hold_v1", after, True)),
+                                 ({"key": "k", "env": '{"A":"b"}'}, [], lambda _, claim: self.waiting.submit(key="k", env='{"A":"b"}'))):
+            claim, spared = self.run_of(on_lost=1, **task), self.run_of(on_lost=1)
+            after = [self.one.submit(after=[claim.id], **each) for each in more]
+            self.one.ask(f"UPDATE duet.task SET lost = 2 WHERE id = {claim.id} RETURNING id")
+            self.keep_waiting(lambda: call(after[0] if after else None, claim))
+            self.assertTrue(self.other.do_json("silence_v1", self.one.id, self.one.beat_number())["silent"])
+            self.assertEqual([self.state(id) for id in (claim.id, spared.id)], [RUNNING, QUEUED])
+            self.waiting.ask("COMMIT")
+            self.other.do_json("silence_v1", self.one.id, self.one.beat_number())
+            self.assertEqual(self.state(claim.id), FAILED)
+            self.other.report([{"task": each.id, "fence": each.fence} for each in self.other.claim(9)])
+            self.one.beat()
+        self.assert_counts()
+
+    def test_who_leaves_gives_back_later_what_is_locked(self):
+        self.one.submit(), self.one.submit(), self.one.submit()
+        started, cancelled, given_back = self.one.claim(3)
+        self.one.start(started)
+        other = self.worker("third", accepts=[], agents=[])
+        self.keep_waiting(lambda: self.waiting.do("cancel_v1", cancelled.id))
+        other.ask("BEGIN")
+        other.do("hold_v1", given_back.id, True)  # not-queued, but it has looked
+        self.assertTrue(self.one.do_json("leave_v1")["left"])
+        self.waiting.ask("COMMIT"), other.ask("COMMIT")
+        self.assertEqual(self.other.do_json("sweep_v1")["removed"], 0)
+        self.assertEqual([self.state(claim.id) for claim in (started, cancelled, given_back)], [FAILED, CANCELLED, QUEUED])
+        self.assertEqual(self.other.claim()[0].attempt, 1)
+        self.assert_counts()
+
+    def test_a_sweep(self):
+        ids = [self.one.submit(key=f"k{n}") for n in range(3)]
+        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(3)])
+        self.one.number()
+        self.one.json("set_v1", "keep_tasks", "0")
+        due = self.one.submit(not_before=1000, delay=1)
+        for n in range(120):
+            self.one.submit(group=f"g{n}", delay=1 if n < 10 else None)
+        self.one.ask("UPDATE duet.lane SET retired_at = now() WHERE grp = 'g5' RETURNING id")
+        def locks():
+            self.waiting.submit(key="k0")
+            self.waiting.submit(group="a new one")
+        self.keep_waiting(locks)
+        self.assertEqual(self.other.do_json("sweep_v1")["removed"], 2)
+        self.assertEqual([self.one.task(id) is None for id in (*ids, due)], [False, True, True, False])
+        server.eventually("it is due", lambda: self.other.do("sweep_v1") and self.one.one(f"SELECT state FROM duet.task WHERE id = {due}") == "1")
+        self.waiting.ask("COMMIT")
+        self.other.do("sweep_v1")
+        self.assertIsNone(self.one.task(ids[0]))
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.task t JOIN duet.lane l ON l.id = t.lane WHERE l.retired_at IS NOT NULL"), "0")
+        self.one.number()
+        self.assert_counts()
+
+    def test_a_wake_up_is_not_lost_to_a_beat_under_way(self):
+        self.other.do("wait_v1", True)
+        self.other.ask(f"LISTEN duet_w{self.other.id}")
+        beating = self.caller()
+        beating.ask("BEGIN")
+        beating.call("beat_v1", self.other.id, self.other.incarnation, True, None, None, None, None, None, None)
+        row, = self.one.submit_all({})
+        self.assertEqual(self.one.do("wake_v1", [row.lane], [1]), [["1"]])
+        beating.ask("COMMIT")
+        self.assertIn("Asynchronous notification", "".join(self.other.ask("SELECT 1")[0]))
 
 
 class Deadlocks(RaceTest):

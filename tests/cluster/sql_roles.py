@@ -122,6 +122,40 @@ class Roles(unittest.TestCase):
             self.assertNotIn("canary", text)
         self.assertIn("canary", worker.claim()[0].env)
 
+    def test_what_is_acknowledged_is_durable_whatever_is_set_for_the_role(self):
+        SERVER.sql("ALTER ROLE login_duet_worker SET synchronous_commit = off")
+        self.addCleanup(SERVER.sql, "ALTER ROLE login_duet_worker RESET synchronous_commit")
+        worker = Worker(SERVER, "work", "careless", user="login_duet_worker")
+        self.addCleanup(worker.close)
+        self.assertEqual(worker.one("SHOW synchronous_commit"), "off")
+        before = worker.submit()
+        claim, = worker.claim()
+        calls = [worker.submit, lambda: worker.submit_all({}, {}), lambda: worker.submit(key="k"), worker.claim, lambda: worker.start(claim),
+                 lambda: worker.end(claim)]
+        calls += [lambda name=name, more=more: worker.do(name, *more) for name, more in (
+            ("hold_v1", [before + 1, True]), ("edit_v1", [before + 1, {"priority": 1}]), ("cancel_v1", [before + 1]), ("requeue_v1", [before + 1]),
+            ("handle_v1", [before, "h"]), ("remove_v1", [[before], None, None, "request"]), ("pause_v1", ["g", True]), ("release_v1", ["a"]),
+            ("tell_v1", [1, "notice", "{}"]))]
+        for number, call in enumerate(calls):
+            for setting, kept in (("off", "on"), ("local", "on"), ("remote_write", "on"), ("remote_apply", "remote_apply")):
+                worker.ask(f"SET synchronous_commit = {setting}")
+                worker.ask("BEGIN")
+                call()
+                self.assertEqual(worker.one("SHOW synchronous_commit"), kept, (number, setting))
+                worker.ask("ROLLBACK")
+
+    def test_an_acknowledged_task_is_there_after_a_crash_whatever_is_set_for_the_role(self):
+        with server.Server(fsync=True, settings={"wal_writer_delay": "10s"}) as one:
+            one.make_database("work")
+            server.install(one, "work")
+            one.sql("ALTER ROLE tester SET synchronous_commit = off")
+            worker = Worker(one, "work")
+            self.addCleanup(worker.close)
+            ids = [worker.submit(), worker.submit(key="k")]
+            one.kill()
+            one.start()
+            self.assertEqual(one.sql("SELECT id FROM duet.task ORDER BY id", "work"), [[str(id)] for id in ids])
+
     def test_no_second_function_of_a_name(self):
         self.assertEqual(self.column("SELECT proname FROM pg_proc WHERE pronamespace = 'duet'::regnamespace GROUP BY 1 HAVING count(*) > 1"), [])
 

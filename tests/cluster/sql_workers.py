@@ -169,6 +169,28 @@ class Workers(QueueTest):
         self.assertEqual(other.json("forget_v1", "one")["outcome"], "changed")
         self.assert_refused("DU001", self.one.beat)
 
+    def test_no_error_shows_the_secret_of_a_worker(self):
+        self.worker("other")
+        self.assertEqual(self.one.json("drain_v1", "other", None)["outcome"], "invalid")
+
+    def test_a_drain_lasts_until_it_is_ended(self):
+        other = self.worker("other")
+        self.one.json("drain_v1", "one", True)
+        self.one.do("leave_v1")
+        other.ask("UPDATE duet.worker SET gone_at = gone_at - interval '30 days' WHERE state = 3 RETURNING id")
+        other.do("sweep_v1")
+        for _ in range(2):
+            again = self.worker("one")
+            self.assertEqual(again.one(f"SELECT state FROM duet.worker WHERE id = {again.id}"), "1")
+            self.assertTrue(again.beat()["draining"])
+            again.do("leave_v1")
+        self.assertEqual([other.json("drain_v1", "one", drains)["outcome"] for drains in (True, False, False)], ["unknown", "changed", "unknown"])
+        again = self.worker("one")
+        self.assertFalse(again.beat()["draining"])
+        other.json("drain_v1", "one", True)
+        other.json("forget_v1", "one", again.beat_number())
+        self.assertFalse(self.worker("one").beat()["draining"])
+
     def test_a_worker_whose_beat_was_watched_is_forgotten_though_nobody_found_it_silent(self):
         told = self.one.json("forget_v1", "one")
         self.assertEqual((told["outcome"], told["lease"]), ("live", 90000))
@@ -178,14 +200,26 @@ class Workers(QueueTest):
         self.assert_refused("DU001", self.one.beat)
 
     def test_what_a_worker_says_of_itself_is_checked_also_in_a_beat(self):
-        for odd in ({"lease": 0}, {"lease": 9000000000000, "lost_after": 9000000000000}, {"lease": 5000, "lost_after": 4000},
-                    {"lease": 5000, "lost_after": 8 * 86400000}):
-            self.assertIn("lease", self.assert_refused("DU003", lambda: self.worker("odd", **odd)))
+        for odd in ({"lease": 0}, {"lease": 1}, {"lease": 29999}, {"lease": None}, {"lease": 9000000000000, "lost_after": 9000000000000},
+                    {"lease": 50000, "lost_after": 40000}, {"lease": 50000, "lost_after": 8 * 86400000}, {"lost_after": None}):
+            for run in (True, False):
+                self.assertIn("lease", self.assert_refused("DU003", lambda: self.worker("odd", run=run, **odd)))
+            if None in odd.values():
+                continue  # a beat says with it that nothing has changed
             self.assertIn("lease", self.assert_refused("DU003", lambda: self.one.do(
                 "beat_v1", None, 4, [], ["claude"], ["claude"], odd["lease"], odd.get("lost_after", 600000))))
         for labels, accepts, agents in (([None], [], []), ([], [None], []), ([], [], ["x", None])):
             self.assertIn("null", self.assert_refused("DU003", lambda: self.worker("odd", labels=labels, accepts=accepts, agents=agents)))
             self.assertIn("null", self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, labels, accepts, agents, 90000, 600000)))
+
+    def test_no_worker_has_the_name_of_another_as_a_label(self):
+        for labels in (["name=one"], ["gpu", "name=other"], [65 * "x"], [str(n) for n in range(101)]):
+            self.assertIn("labels", self.assert_refused("DU003", lambda: self.worker("odd", labels=labels)))
+            self.assertIn("labels", self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, labels, ["claude"], ["claude"], 90000, 600000)))
+        self.assertIn("slots", self.assert_refused("DU003", lambda: self.worker("odd", slots=-1)))
+
+    def test_a_beat_that_changes_the_lease_alone_keeps_it_below_what_the_worker_is_lost_after(self):
+        self.assert_refused("DU003", lambda: self.one.do("beat_v1", None, 4, [], ["claude"], ["claude"], 3600000, None))
 
     def test_agents_are_known_from_those_who_run_tasks(self):
         self.worker("other", run=False, accepts=("odd",), agents=("odd",))
@@ -245,7 +279,7 @@ class Failover(QueueTest):
         self.assertEqual(len(self.one.claim()), 1)
 
     def test_a_lease_is_enough(self):
-        self.worker("dead", lease=1)
+        self.worker("dead")
         self.one.ask("UPDATE duet.worker SET lease_ms = 1 RETURNING id")
         self.one.submit()
         self.renew()
@@ -291,6 +325,20 @@ class Failover(QueueTest):
         self.one.ask("DELETE FROM duet.task WHERE id = 99 RETURNING id")
         for told in (stolen, [{**planted[0], "task": 99}]):
             self.assertEqual(other.do_json("recover_v1", json.dumps(told))["fenced"], [told[0]["fence"]])
+        self.assertEqual(self.one.end(claim), COMPLETED)
+
+    def test_what_was_claimed_since_a_failover_is_nobody_elses(self):
+        self.renew()
+        other = self.worker("other")
+        for worker in (self.one, other):
+            worker.do_json("recover_v1", "[]")
+        self.one.submit(), self.one.submit(), self.one.submit()
+        claim, = self.one.claim()
+        later, = other.claim()
+        gone = {"task": 9, "attempt": 1, "agent": "shell", "group": "default", "body": "{}"}
+        for told in ({"task": claim.id, "fence": later.fence, "attempt": 1}, {**gone, "fence": later.fence},
+                     {"task": 1000003, "fence": None, "attempt": 1}, {**gone, "fence": None}):
+            self.assertEqual(other.do_json("recover_v1", json.dumps([told]))["fenced"], [told["fence"]])
         self.assertEqual(self.one.end(claim), COMPLETED)
 
     def test_after_a_failover_nothing_is_put_into_lanes_of_others(self):

@@ -154,9 +154,9 @@ int run_cluster_adopt(const CommandLine& line) {
   if (!answer) throw Failure(in_words(answer.error()));
   if (queue_outcome(std::string(answer->text())) == "same")
     throw Failure("there is nothing to adopt: the queue in the schema " + cluster.schema +
-                  " belongs to this server already");
+                  " belongs to this database already");
   if (line.flag("json")) return print_text(std::string(answer->text()) + '\n');
-  return print_text("the queue in the schema " + cluster.schema + " belongs to this server now; what was queued " +
+  return print_text("the queue in the schema " + cluster.schema + " belongs to this database now; what was queued " +
                     (*queue == "run" ? "runs\n" : "is cancelled\n"));
 }
 

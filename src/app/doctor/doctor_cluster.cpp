@@ -67,7 +67,8 @@ Finding check_schema(const ClusterFacts& facts) {
                               "': one of them is mistaken, or another schema is meant");
   if (!facts.is_adopted)
     return wrong(subject,
-                 "it was made on another server, so no daemon uses it: if this is the one to use now, "
+                 "it is a copy, made on another server or in another database, so no daemon uses it: if this is the one "
+                 "to use now, "
                  "'duet-rpc cluster adopt --queue run|cancel'");
   return good(subject, facts.schema + ", version " + version + ", of '" + facts.project + "'");
 }

@@ -26,8 +26,8 @@ std::optional<Objection> check_version(const object& hello) {
 std::optional<Objection> check_system(const object& hello, const WorkerMemory& memory) {
   if (!flag_in(hello, "adopted")) {
     return Objection{Kind::copy,
-                     "the queue was made on another server, of which this is a copy: if this is to be the queue from "
-                     "now on, run 'cluster adopt'"};
+                     "the queue was made on another server or in another database, of which this is a copy: if this is "
+                     "to be the queue from now on, run 'cluster adopt'"};
   }
   if (memory.queue != text_in(hello, "queue") || memory.system == text_in(hello, "system")) return std::nullopt;
   return Objection{Kind::copy, "the server has another system identifier than the one this daemon has seen"};

@@ -16,7 +16,7 @@ struct Objection {
     standby,
     version,      ///< of the schema
     project,      ///< the queue is another project's
-    copy,         ///< of a schema that was made on another server
+    copy,         ///< of a schema that was made elsewhere
     old_primary,  ///< another one has taken over
     backup,       ///< it lacks what was seen
   };

@@ -44,11 +44,14 @@ CREATE TABLE @schema@.meta(
   project text NOT NULL,
   queue uuid NOT NULL,
   system bigint NOT NULL,                -- the server's identifier
+  database oid NOT NULL,
+  home oid NOT NULL,                     -- of this table: a copy has another one, or another database or server
   timeline integer NOT NULL,             -- the highest one seen
   epoch text NOT NULL,
   epoch_start bigint NOT NULL DEFAULT 1, -- the first number of this epoch
   recovering_until timestamptz,          -- after a failover nobody claims before that
   renewed_at timestamptz,                -- the last failover
+  renewed_fence bigint NOT NULL DEFAULT 0,   -- up to this one fences were given before it
   next_seq bigint NOT NULL DEFAULT 1,
   newest_event_at timestamptz,           -- of those that have a number
   low_event bigint NOT NULL DEFAULT 0,   -- up to this id every event has its number, or will never come
@@ -78,6 +81,7 @@ CREATE TABLE @schema@.worker(
   state smallint NOT NULL DEFAULT 0,
   draining boolean NOT NULL DEFAULT false,
   waiting boolean NOT NULL DEFAULT false,
+  has_left boolean NOT NULL DEFAULT false,    -- what it had not begun never began
   recovering boolean NOT NULL DEFAULT false,  -- look at meta.recovering_until before a claim
   told_timeline integer NOT NULL,        -- what it runs was told again on this one
   silent_beat bigint,
@@ -151,7 +155,7 @@ CREATE TABLE @schema@.task(
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0,
         autovacuum_analyze_scale_factor = 0.1);
 CREATE INDEX task_ready ON @schema@.task(lane, rank, id) WHERE state = 1;
-CREATE INDEX task_wait ON @schema@.task(due) WHERE state = 0;
+CREATE INDEX task_wait ON @schema@.task(lane, open_after, held, due) WHERE state = 0;
 CREATE INDEX task_run ON @schema@.task(worker) WHERE state = 2;
 CREATE INDEX task_end ON @schema@.task(completed_at, id) WHERE state >= 3;
 CREATE INDEX task_bad_end ON @schema@.task(id) WHERE state >= 4;
@@ -221,7 +225,8 @@ CREATE TABLE @schema@.event(
 CREATE INDEX event_new ON @schema@.event(id) WHERE seq IS NULL;
 CREATE UNIQUE INDEX event_seq ON @schema@.event(seq) WHERE seq IS NOT NULL;
 
--- What keeps tasks from starting that are ready: kind `queue` (name ''), `group`, `agent`.
+-- What keeps tasks from starting that are ready: kind `queue` (name ''), `group`, `agent`. And what lets edits and sweeps go
+-- one at a time: `edit`, `sweep`.
 CREATE TABLE @schema@.gate(
   kind text NOT NULL,
   name text NOT NULL,

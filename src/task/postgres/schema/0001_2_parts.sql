@@ -107,6 +107,18 @@ CREATE FUNCTION @schema@.server_timeline() RETURNS integer LANGUAGE sql AS $$
     ('x' || pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8))::bit(32)::integer END
 $$;
 
+-- Whether the queue is where it was made or adopted, and no copy of that.
+CREATE FUNCTION @schema@.is_home(m @schema@.meta) RETURNS boolean LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN m.system = (SELECT s.system_identifier FROM pg_control_system() s) AND m.home = '@schema@.meta'::regclass
+    AND m.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database());
+END $$;
+
+CREATE FUNCTION @schema@.refuse_copy() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  RAISE EXCEPTION 'adopt: this is a copy of the queue, which was made elsewhere' USING ERRCODE = 'DU002';
+END $$;
+
 -- Behind a pooler connections go on when another server takes over: whoever calls it is to greet it first, as a new one.
 CREATE FUNCTION @schema@.refuse_new_server() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
@@ -123,7 +135,17 @@ BEGIN
   RAISE EXCEPTION 'untold: the server has taken over, and this worker has not told what it runs' USING ERRCODE = 'DU004';
 END $$;
 
--- Who calls is the worker that it says, and the server the one that the queue knows.
+-- What is acknowledged is on disk, and on the standby if there is a synchronous one, whatever a role, a database or a client
+-- has set. The setting of a function would end with it, before the commit.
+CREATE FUNCTION @schema@.make_durable() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
+    PERFORM set_config('synchronous_commit', 'on', true);
+  END IF;
+END $$;
+
+-- Who calls is the worker that it says, and the server the one that the queue knows. Who needs no durable commit says so
+-- behind this.
 CREATE FUNCTION @schema@.guard(p_worker bigint, p_incarnation uuid) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_is_known boolean;
@@ -135,6 +157,7 @@ BEGIN
   ELSIF NOT v_is_known THEN
     PERFORM @schema@.refuse_new_server();
   END IF;
+  PERFORM @schema@.make_durable();
 END $$;
 
 CREATE FUNCTION @schema@.serves(p_lane @schema@.lane, p_worker @schema@.worker) RETURNS boolean
@@ -188,6 +211,12 @@ CREATE FUNCTION @schema@.queued_state(p_held boolean, p_open integer, p_due time
   SELECT (CASE WHEN p_held OR p_open > 0 OR p_due > pg_catalog.clock_timestamp() THEN 0 ELSE 1 END)::smallint
 $$;
 
+-- How many bytes of its output are here.
+CREATE FUNCTION @schema@.output_of(p_task bigint) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN coalesce((SELECT sum(octet_length(o.bytes)) FROM @schema@.output o WHERE o.task = p_task), 0);
+END $$;
+
 -- What follows for others when these tasks have ended, all in this transaction: those that come after a completed one wait for
 -- one less, those after another fail, and what comes after them. Returns the lanes in which tasks became ready, each as
 -- often as there are some.
@@ -221,7 +250,7 @@ BEGIN
     v_more := '{}';
     FOR v_task IN
       UPDATE @schema@.task t SET state = 4, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = 5, held = false,
-        due = NULL, retry_at = NULL,
+        due = NULL, retry_at = NULL, stored = CASE WHEN t.attempts = 0 THEN 0 ELSE @schema@.output_of(t.id) END,
         error_message = 'task-' || f.dependency || ' did not succeed'
       FROM (SELECT a.task, min(a.dependency) AS dependency FROM @schema@.after a
         WHERE a.dependency = ANY (v_next) GROUP BY a.task) f
@@ -246,10 +275,9 @@ LANGUAGE plpgsql AS $$
 DECLARE
   v_task @schema@.task;
   v_was smallint;
-  v_stored bigint;
+  v_stored bigint := @schema@.output_of(p_task);
 BEGIN
   SELECT @schema@.world(t.state, t.announced) INTO v_was FROM @schema@.task t WHERE t.id = p_task;
-  SELECT coalesce(sum(octet_length(o.bytes)), 0) INTO v_stored FROM @schema@.output o WHERE o.task = p_task;
   UPDATE @schema@.task t SET state = p_state, completed_at = greatest(t.created_at, clock_timestamp()), error_reason = p_reason,
     error_message = p_message,
     held = false, due = NULL, retry_at = NULL, cancelling = false, stored = v_stored

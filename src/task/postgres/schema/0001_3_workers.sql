@@ -4,9 +4,12 @@
 CREATE FUNCTION @schema@.found_v1(p_project text) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
-  INSERT INTO @schema@.meta(version, oldest, project, queue, system, timeline, epoch)
-  SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, @schema@.server_timeline(), @schema@.new_epoch()
-  FROM pg_control_system() s ON CONFLICT DO NOTHING;
+  PERFORM @schema@.make_durable();
+  INSERT INTO @schema@.meta(version, oldest, project, queue, system, database, home, timeline, epoch)
+  SELECT 1, 1, p_project, gen_random_uuid(), s.system_identifier, d.oid, '@schema@.meta'::regclass,
+    @schema@.server_timeline(), @schema@.new_epoch()
+  FROM pg_control_system() s, pg_database d WHERE d.datname = current_database() ON CONFLICT DO NOTHING;
+  INSERT INTO @schema@.gate(kind, name, version) VALUES ('sweep', '', 0) ON CONFLICT DO NOTHING;
   RETURN (SELECT project FROM @schema@.meta);
 END $$;
 
@@ -18,29 +21,32 @@ CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFIN
   pg_temp SET plan_cache_mode = force_generic_plan AS $$
 DECLARE
   m @schema@.meta;
-  v_system bigint;
 BEGIN
   SELECT * INTO m FROM @schema@.meta;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the queue has not been founded' USING ERRCODE = 'DU002';
   END IF;
-  SELECT s.system_identifier INTO v_system FROM pg_control_system() s;
   RETURN json_build_object('version', m.version, 'oldest', m.oldest, 'project', m.project, 'queue', m.queue,
-    'system', v_system::text, 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(), 'epoch', m.epoch,
+    'system', (SELECT s.system_identifier::text FROM pg_control_system() s), 'timeline', m.timeline, 'serverTimeline', @schema@.server_timeline(), 'epoch', m.epoch,
     'nextSeq', m.next_seq, 'newestEventMs', @schema@.ms(m.newest_event_at),
     'settings', json_build_object('queue_capacity', m.queue_capacity, 'keep_days', m.keep_days, 'keep_tasks',
       m.keep_tasks,
                                   'keep_output', m.keep_output),
     'serverVersion', current_setting('server_version_num')::integer, 'recovery', pg_is_in_recovery(),
-    'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', m.system = v_system)::text;
+    'now', @schema@.ms(clock_timestamp()), 'sessionUser', session_user, 'adopted', @schema@.is_home(m))::text;
 END $$;
 
--- What a worker says of itself is told to all others.
-CREATE FUNCTION @schema@.check_offer(p_lease_ms bigint, p_lost_after_ms bigint, p_labels text[], p_accepts text[],
-  p_agents text[]) RETURNS void LANGUAGE plpgsql AS $$
+-- What a worker says of itself is told to all others, and the shortest lease is how often all beat. Its name is its own.
+CREATE FUNCTION @schema@.check_offer(p_lease_ms bigint, p_lost_after_ms bigint, p_slots integer, p_labels text[],
+  p_accepts text[], p_agents text[]) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-  IF p_lease_ms NOT BETWEEN 1 AND 3600000 OR p_lost_after_ms NOT BETWEEN p_lease_ms AND 604800000 THEN
+  IF (p_lease_ms BETWEEN 30000 AND 3600000 AND p_lost_after_ms BETWEEN p_lease_ms AND 604800000) IS NOT TRUE THEN
     RAISE EXCEPTION '%', '{"refused":"lease"}' USING ERRCODE = 'DU003';
+  ELSIF p_slots < 0 THEN
+    RAISE EXCEPTION '%', '{"refused":"slots"}' USING ERRCODE = 'DU003';
+  ELSIF EXISTS (SELECT FROM unnest(p_labels) AS u(label) WHERE u.label LIKE 'name=%' OR octet_length(u.label) > 64)
+    OR cardinality(p_labels) > 100 OR cardinality(p_accepts) > 1000 OR cardinality(p_agents) > 1000 THEN
+    RAISE EXCEPTION '%', '{"refused":"labels"}' USING ERRCODE = 'DU003';
   ELSIF array_position(p_labels || p_accepts || p_agents, NULL) IS NOT NULL THEN
     RAISE EXCEPTION '%', '{"refused":"null"}' USING ERRCODE = 'DU003';
   END IF;
@@ -60,11 +66,12 @@ DECLARE
   v_timeline integer := @schema@.server_timeline();
   v_labels text[] := coalesce(p_labels, '{}') || ('name=' || p_name);
   v_takes_over boolean;
+  v_drains boolean;
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- a claim waits for the standby, and comes behind this
   SELECT * INTO m FROM @schema@.meta;
-  IF NOT FOUND OR m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
-    RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
+  IF @schema@.is_home(m) IS NOT TRUE THEN
+    PERFORM @schema@.refuse_copy();
   ELSIF v_timeline < m.timeline THEN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline, m.timeline
       USING ERRCODE = 'DU002';
@@ -75,7 +82,7 @@ BEGIN
     AND NOT pg_has_role(session_user, '@schema@_owner', 'MEMBER') THEN
     RAISE EXCEPTION '%', '{"refused":"role"}' USING ERRCODE = 'DU003';
   END IF;
-  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_labels, p_accepts, p_agents);
+  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_slots, p_labels, p_accepts, p_agents);
   -- By its incarnation alone: one whose first answer was lost does not know its number, or only that of an earlier self.
   SELECT * INTO w FROM @schema@.worker o WHERE o.incarnation = ANY (p_old || p_new) AND o.state <> 3
   ORDER BY o.id = p_worker DESC NULLS LAST, o.id DESC LIMIT 1 FOR NO KEY UPDATE;
@@ -96,10 +103,12 @@ BEGIN
       login = session_user
     WHERE o.id = w.id RETURNING o.* INTO w;
   ELSE
-    INSERT INTO @schema@.worker(name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs, labels,
-      accepts, agents, version,
-      protocol, login, recovering, told_timeline)
-    VALUES (p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots
+    -- Who drained and left drains when it comes back.
+    UPDATE @schema@.worker o SET draining = false WHERE o.name = p_name AND o.state = 3 AND o.draining;
+    v_drains := FOUND;
+    INSERT INTO @schema@.worker(draining, state, name, incarnation, machine, beat_at, lease_ms, lost_after_ms, slots, runs,
+      labels, accepts, agents, version, protocol, login, recovering, told_timeline)
+    VALUES (v_drains, CASE WHEN v_drains THEN 1 ELSE 0 END, p_name, p_new, p_machine, clock_timestamp(), p_lease_ms, p_lost_after_ms, CASE WHEN p_run THEN p_slots
       ELSE 0 END, p_run,
       v_labels, coalesce(p_accepts, '{}'), coalesce(p_agents, '{}'), p_version, p_protocol, session_user,
       m.recovering_until IS NOT NULL, m.timeline)
@@ -133,9 +142,13 @@ DECLARE
   w @schema@.worker;
   v_was smallint;
   v_is_told boolean;
+  v_lease_ms bigint;
+  v_lost_after_ms bigint;
 BEGIN
   PERFORM set_config('synchronous_commit', 'off', true);
-  SELECT o.state, o.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline() INTO v_was, v_is_told
+  SELECT o.state, o.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline(),
+    coalesce(p_lease_ms, o.lease_ms), coalesce(p_lost_after_ms, o.lost_after_ms)
+  INTO v_was, v_is_told, v_lease_ms, v_lost_after_ms
   FROM @schema@.worker o
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
@@ -143,7 +156,7 @@ BEGIN
   ELSIF NOT v_is_told THEN
     PERFORM @schema@.refuse_untold();
   END IF;
-  PERFORM @schema@.check_offer(p_lease_ms, p_lost_after_ms, p_labels, p_accepts, p_agents);
+  PERFORM @schema@.check_offer(v_lease_ms, v_lost_after_ms, p_slots, p_labels, p_accepts, p_agents);
   UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting
     AND o.runs, o.waiting),
     -- One that runs tasks and has no slots is about to stop.
@@ -151,8 +164,7 @@ BEGIN
     slots = CASE WHEN o.runs THEN coalesce(p_slots, o.slots) ELSE 0 END,
     labels = CASE WHEN p_labels IS NULL THEN o.labels ELSE p_labels || ('name=' || o.name) END,
       accepts = coalesce(p_accepts, o.accepts),
-    agents = coalesce(p_agents, o.agents), lease_ms = coalesce(p_lease_ms, o.lease_ms),
-    lost_after_ms = coalesce(p_lost_after_ms, o.lost_after_ms)
+    agents = coalesce(p_agents, o.agents), lease_ms = v_lease_ms, lost_after_ms = v_lost_after_ms
   WHERE o.id = p_worker RETURNING o.* INTO w;
   PERFORM @schema@.find_lanes(p_worker);
   IF v_was <> w.state THEN
@@ -194,8 +206,8 @@ CREATE FUNCTION @schema@.wait_v1(p_worker bigint, p_incarnation uuid, p_waiting 
   SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' AS $$
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'off', true);
   UPDATE @schema@.worker w SET waiting = p_waiting WHERE w.id = p_worker AND w.runs AND w.waiting <> p_waiting;
 END $$;
 
@@ -207,7 +219,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   v_waits boolean;
-  v_woken integer;
+  v_woken integer := 0;
 BEGIN
   SELECT EXISTS (SELECT FROM @schema@.worker o WHERE o.waiting AND o.state = 0) INTO v_waits
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
@@ -217,58 +229,79 @@ BEGIN
     RETURN 0;
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
-  IF cardinality(p_lanes) = 1 THEN  -- as most often
-    WITH woken AS (
-      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(
-        SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
-        WHERE l.id = p_lanes[1] AND c.waiting AND c.state = 0 AND @schema@.serves(l, c)
-          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
-        ORDER BY random() LIMIT 2 * p_counts[1] FOR NO KEY UPDATE OF c SKIP LOCKED)) RETURNING w.id)
-    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
-  ELSE
-    WITH chosen AS MATERIALIZED (
-      SELECT o.id FROM unnest(p_lanes, p_counts) AS u(lane, many) JOIN @schema@.lane l ON l.id = u.lane
-      CROSS JOIN LATERAL (
-        SELECT c.id FROM @schema@.worker c WHERE c.waiting AND c.state = 0 AND @schema@.serves(l, c)
-          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
-        ORDER BY random() LIMIT 2 * u.many FOR NO KEY UPDATE SKIP LOCKED) o),
-    woken AS (
-      UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (ARRAY(SELECT c.id FROM chosen c)) RETURNING w.id)
-    SELECT count(pg_notify('@schema@_w' || w.id, 'task')) INTO v_woken FROM woken w;
-  END IF;
+  FOR i IN 1..least(cardinality(p_lanes), 1000) LOOP
+    v_woken := v_woken + @schema@.wake_some(p_lanes[i], 2 * least(p_counts[i], 1000));
+  END LOOP;
   RETURN v_woken;
+END $$;
+
+-- Who cannot be taken off the list at once is told all the same: another wake-up may have it, which then comes twice, or a beat,
+-- behind which nobody would tell it.
+CREATE FUNCTION @schema@.wake_some(p_lane integer, p_most integer) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  v_ids bigint[] := ARRAY(
+    SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
+    WHERE l.id = p_lane AND c.waiting AND c.state = 0 AND @schema@.serves(l, c)
+      AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
+    ORDER BY random());
+  v_free bigint[];
+BEGIN
+  v_free := ARRAY(SELECT w.id FROM @schema@.worker w WHERE w.id = ANY (v_ids) AND w.waiting
+    LIMIT greatest(p_most, 0) FOR NO KEY UPDATE SKIP LOCKED);
+  UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (v_free);
+  v_ids := (v_free || ARRAY(SELECT u.id FROM unnest(v_ids) AS u(id) WHERE u.id <> ALL (v_free)))[1:p_most];
+  PERFORM pg_notify('@schema@_w' || u.id, 'task') FROM unnest(v_ids) AS u(id);
+  RETURN cardinality(v_ids);
 END $$;
 
 CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan AS $$
 BEGIN
-  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'off', true);
   PERFORM pg_notify('@schema@_w' || p_other, p_what);
 END $$;
 
 -- What a worker has that is not heard of any more: attempts that may be repeated are. With `p_all` the others are lost for
--- good. Returns the lanes in which tasks became ready.
+-- good; if it has left, what never began is queued again. Returns the lanes in which tasks became ready. Rows may be locked
+-- for as long as a standby is missing, and beats come behind this: such tasks are left to the next call, or to a sweep.
 CREATE FUNCTION @schema@.give_up(p_other bigint, p_all boolean) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
   v_task @schema@.task;
   v_lanes integer[] := '{}';
+  v_has_left boolean := (SELECT w.has_left FROM @schema@.worker w WHERE w.id = p_other);
+  v_timeout text := @schema@.wait_for_nobody();
 BEGIN
   FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_other AND t.state = 2 ORDER BY t.id
-    FOR NO KEY UPDATE LOOP
-    IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
-    ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
-      UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, @schema@.thrice_lost());
-    ELSIF v_task.on_lost = 1 THEN
-      v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
-    ELSIF p_all THEN
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'its worker was not heard of again');
-    END IF;
+    FOR NO KEY UPDATE SKIP LOCKED LOOP
+    BEGIN
+      IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
+        v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
+      ELSIF v_has_left AND NOT v_task.announced THEN
+        v_lanes := v_lanes || @schema@.queue_again(v_task.id, -1, 0);
+      ELSIF v_task.on_lost = 1 AND v_task.lost + 1 >= 3 THEN
+        UPDATE @schema@.task t SET lost = t.lost + 1 WHERE t.id = v_task.id;
+        v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, @schema@.thrice_lost());
+      ELSIF v_task.on_lost = 1 THEN
+        v_lanes := v_lanes || @schema@.queue_again(v_task.id, 0, 1);
+      ELSIF p_all THEN
+        v_lanes := v_lanes || @schema@.end_task(v_task.id, 4::smallint, 4::smallint, 'its worker was not heard of again');
+      END IF;
+    EXCEPTION WHEN lock_not_available THEN NULL;
+    END;
   END LOOP;
+  PERFORM set_config('lock_timeout', v_timeout, true);
   RETURN v_lanes;
+END $$;
+
+-- From now on whoever would wait for a lock is refused (55P03). Returns what was set before.
+CREATE FUNCTION @schema@.wait_for_nobody() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+  v_before text := current_setting('lock_timeout');
+BEGIN
+  PERFORM set_config('lock_timeout', '10ms', true);
+  RETURN v_before;
 END $$;
 
 CREATE FUNCTION @schema@.silence_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_beat bigint) RETURNS text
@@ -279,8 +312,8 @@ DECLARE
   w @schema@.worker;
   v_lanes integer[];
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- a beat must not wait for the standby behind this row
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);  -- a beat must not wait for the standby behind this row
   SELECT * INTO w FROM @schema@.worker o WHERE o.id = p_other AND o.beat = p_beat AND o.state <> 3 FOR NO KEY UPDATE;
   IF NOT FOUND OR p_other = p_worker THEN
     RETURN '{"silent":false,"ready":[]}';
@@ -301,8 +334,8 @@ DECLARE
   w @schema@.worker;
   v_lanes integer[];
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);
   SELECT * INTO w FROM @schema@.worker o WHERE o.id = p_other AND o.beat = p_beat AND o.state = 2 FOR NO KEY UPDATE;
   IF NOT FOUND OR p_other = p_worker THEN
     RETURN '{"lost":false,"ready":[]}';
@@ -318,23 +351,13 @@ SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan S
   SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   w @schema@.worker;
-  v_task @schema@.task;
-  v_lanes integer[] := '{}';
 BEGIN
-  UPDATE @schema@.worker o SET state = 3, waiting = false, gone_at = clock_timestamp()
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
+  UPDATE @schema@.worker o SET state = 3, waiting = false, has_left = true, gone_at = clock_timestamp()
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 RETURNING o.* INTO w;
   IF NOT FOUND THEN
     RETURN '{"left":false,"ready":[]}';
   END IF;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
-  FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_worker AND t.state = 2 AND NOT t.announced
-    ORDER BY t.id FOR NO KEY UPDATE LOOP
-    IF v_task.cancelling THEN
-      v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
-    ELSE
-      v_lanes := v_lanes || @schema@.queue_again(v_task.id, -1, 0);
-    END IF;
-  END LOOP;
-  v_lanes := v_lanes || @schema@.give_up(p_worker, true);
-  RETURN concat('{"left":true,"ready":', @schema@.counted(v_lanes), '}');
+  RETURN concat('{"left":true,"ready":', @schema@.counted(@schema@.give_up(p_worker, true)), '}');
 END $$;

@@ -25,7 +25,7 @@ DECLARE
   v_room bigint;
   v_lane integer;
   v_agent text;
-  v_is_known boolean;  -- the server is
+  v_is_usual boolean;  -- the server is known, and what it commits is durable
 BEGIN
   -- A row by its key costs half of what it costs in a join.
   SELECT w.name, w.runs INTO v_name, v_runs FROM @schema@.worker w
@@ -36,9 +36,9 @@ BEGIN
     RAISE EXCEPTION 'who runs no tasks has none of its own' USING ERRCODE = '22023';
   END IF;
   SELECT m.queue_capacity - m.queued, m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-  INTO v_room, v_is_known FROM @schema@.meta m;
-  IF NOT v_is_known THEN
-    PERFORM @schema@.refuse_new_server();
+    AND current_setting('synchronous_commit') = 'on' INTO v_room, v_is_usual FROM @schema@.meta m;
+  IF NOT v_is_usual THEN
+    PERFORM @schema@.guard(p_worker, p_incarnation);
   END IF;
   IF p_needs[1] = '' AND NOT p_own[1] THEN  -- the lane of the first task, which most often is that of all
     SELECT l.id, l.agent_json INTO v_lane, v_agent FROM @schema@.lane l

@@ -45,19 +45,22 @@ DECLARE
   v_is_simple boolean;
   v_is_usual boolean;  -- one lane, and nothing but order decides
   v_is_told boolean;  -- the server was told what this worker has
+  v_is_durable boolean;
   v_walked bigint;
   e record;
   d @schema@.task;
 BEGIN
   SELECT w.lanes, w.lanes_to, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1,
     w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-      AND w.told_timeline = coalesce(p_told_timeline, w.told_timeline)
-  INTO v_lanes, v_lanes_to, v_is_usual, v_is_told
+      AND w.told_timeline = coalesce(p_told_timeline, w.told_timeline), current_setting('synchronous_commit') = 'on'
+  INTO v_lanes, v_lanes_to, v_is_usual, v_is_told, v_is_durable
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
   ELSIF NOT v_is_told THEN
     PERFORM @schema@.refuse_untold();
+  ELSIF NOT v_is_durable THEN
+    PERFORM @schema@.make_durable();
   END IF;
   IF p_starts IS NOT NULL THEN
     RETURN QUERY SELECT s.what, s.id, s.fence, NULL::integer, NULL::text, NULL::text, NULL::smallint, NULL::bigint,
@@ -73,7 +76,7 @@ BEGIN
       PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
     END IF;
     IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 13 = 0
-      AND coalesce(p_output_bytes[1], 0) = 0 THEN
+      AND p_output_bytes[1] = 0 AND p_started_ago[1] IS NOT NULL THEN
       -- The usual end, by plain statements. What it does not find goes the long way. It is not before its start
       -- nor before its task, whatever became of the worker's clock.
       UPDATE @schema@.task t SET state = 3,
@@ -289,6 +292,7 @@ DECLARE
   v_pids integer[];
   v_agos bigint[];
   v_after bigint[];
+  v_many bigint;
 BEGIN
   SELECT array_agg(s.task), array_agg(s.fence), array_agg(s.pid), array_agg(coalesce(s.ago, 0))
   INTO v_tasks, v_fences, v_pids, v_agos
@@ -305,15 +309,25 @@ BEGIN
       @schema@.task_params(b.id, 1::smallint, l.agent_json, b.attempts, b.spared,
         @schema@.start_params(b.started_at, b.pid))
     FROM begun b JOIN @schema@.lane l ON l.id = b.lane)
-  SELECT array_agg(b.id) FILTER (WHERE b.has_after) INTO v_after FROM begun b;
+  SELECT array_agg(b.id) FILTER (WHERE b.has_after), count(*) INTO v_after, v_many FROM begun b;
   IF v_after IS NOT NULL THEN
     PERFORM @schema@.pass_after(v_after);
+  END IF;
+  IF v_many < cardinality(v_tasks) THEN
+    PERFORM @schema@.touch(p_worker, v_tasks, v_fences);
   END IF;
   RETURN QUERY
   SELECT CASE WHEN t.id IS NULL THEN 'fenced' ELSE 'start' END, s.task, s.fence
   FROM unnest(v_tasks, v_fences) AS s(task, fence)
   LEFT JOIN LATERAL (SELECT o.id FROM @schema@.task o WHERE o.id = s.task AND o.state + 0 = 2 AND o.worker = p_worker
                        AND o.fence = s.fence OFFSET 0) t ON true;
+END $$;
+
+-- What was told before is written to, so that the answer to who tells it again waits for the standby, too.
+CREATE FUNCTION @schema@.touch(p_worker bigint, p_tasks bigint[], p_fences bigint[]) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM @schema@.task t WHERE t.id = ANY (p_tasks) AND t.worker = p_worker AND t.fence = ANY (p_fences)
+    ORDER BY t.id FOR NO KEY UPDATE;
 END $$;
 
 -- Ends that changed nothing: what was told before is said again, what is cancelled waits for its tree, all else is fenced.
@@ -324,6 +338,7 @@ CREATE FUNCTION @schema@.not_running(p_worker bigint, p_seen bigint[], p_tasks b
 RETURNS TABLE(what text, id bigint, fence bigint, attempt integer) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 BEGIN
+  PERFORM @schema@.touch(p_worker, p_tasks, p_fences);
   UPDATE @schema@.task t SET late = concat('{"exitCode":', coalesce(a.code::text, 'null'), ',"signal":',
     @schema@.quoted(a.sig),
     ',"completedAt":"', @schema@.iso(p_now - @schema@.span(coalesce(a.ended_ago, 0))), '"}')
@@ -344,7 +359,7 @@ BEGIN
 END $$;
 
 -- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow; not that of
--- edits, which is locked before tasks.
+-- edits, which is locked before tasks, nor that of sweeps.
 CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[],
   p_texts text[], p_flags integer[],
                                      p_now timestamptz)
@@ -361,7 +376,7 @@ BEGIN
     ORDER BY l.agent, a.hold DESC
   LOOP
     INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
-    PERFORM FROM @schema@.gate g WHERE g.kind <> 'edit' ORDER BY g.kind, g.name FOR NO KEY UPDATE;
+    PERFORM FROM @schema@.gate g WHERE g.kind NOT IN ('edit', 'sweep') ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
     WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');
@@ -387,6 +402,9 @@ BEGIN
   LOOP
     CONTINUE WHEN NOT EXISTS (SELECT FROM @schema@.task t WHERE t.id = o.task AND t.state + 0 = 2
       AND t.worker = p_worker AND t.fence = o.fence AND t.attempts = o.attempt);
+    IF o."offset" < 0 OR octet_length(o.bytes) > 87384 THEN  -- 64 KiB: readers look no further back
+      RAISE EXCEPTION 'no piece of output' USING ERRCODE = '22023';
+    END IF;
     IF o.bytes <> '' THEN
       INSERT INTO @schema@.output AS k(task, attempt, start, bytes, marks)
       VALUES (o.task, o.attempt, o."offset", decode(o.bytes, 'base64'), o.marks)

@@ -67,6 +67,9 @@ DECLARE
   t @schema@.task;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  IF (p_change -> 'changed')::text !~ '^\[[A-Za-z", ]*\]$' THEN  -- readers take it over as it is
+    RAISE EXCEPTION 'not names of what has changed' USING ERRCODE = '22023';
+  END IF;
   IF p_change -> 'after' IS NOT NULL THEN
     v_after := ARRAY(SELECT DISTINCT a::bigint FROM json_array_elements_text(p_change -> 'after') AS a ORDER BY 1);
     -- One at a time, so that two of them cannot make a cycle together.

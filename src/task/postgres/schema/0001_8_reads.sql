@@ -306,6 +306,7 @@ BEGIN
   END LOOP;
 END $$;
 
+-- Of a task that is still queued to the world nobody reads what it may be writing already.
 CREATE FUNCTION @schema@.read_output_state_v1(p_task bigint) RETURNS text LANGUAGE plpgsql STABLE SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
 SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -315,9 +316,11 @@ BEGIN
     ',"dropped":', o.dropped, ',"last":', to_json(o.last),
       ',"gone":', to_json(t.output_gone AND NOT EXISTS (SELECT FROM @schema@.output p WHERE p.task = t.id
         AND p.attempt = o.attempt) AND o.total > 0), '}'), ',' ORDER BY o.attempt)
-      FROM @schema@.output_state o WHERE o.task = t.id), '],"state":', @schema@.world(t.state, t.announced),
-        ',"attempt":', t.attempts, '}')
-    FROM @schema@.task t WHERE t.id = p_task);
+      FROM @schema@.output_state o WHERE o.task = t.id AND o.attempt <= k.known), '],"state":',
+        @schema@.world(t.state, t.announced), ',"attempt":', k.known, '}')
+    FROM @schema@.task t CROSS JOIN LATERAL (
+      SELECT t.attempts - CASE WHEN t.state = 2 AND NOT t.announced THEN 1 ELSE 0 END AS known) k
+    WHERE t.id = p_task);
 END $$;
 
 -- Of these tasks those that there still are.

@@ -59,7 +59,8 @@ BEGIN
   RETURN r.many;
 END $$;
 
--- A little of everything that time brings; more calls do more. Harmless if two do it.
+-- A little of everything that time brings; more calls do more. Harmless if two do it. Rows may be locked for as long as a
+-- standby is missing, and beats come behind this: what is locked is left to a later one.
 CREATE FUNCTION @schema@.sweep_v1(p_worker bigint, p_incarnation uuid) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s' SET jit = off
   SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
@@ -69,36 +70,56 @@ DECLARE
   v_lanes integer[];
   v_removed integer;
   v_events bigint;
-  v_next timestamptz;
-  m @schema@.meta;
+BEGIN
+  PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true), @schema@.wait_for_nobody();
+  v_lanes := @schema@.make_ready(v_now);
+  PERFORM @schema@.end_holds(v_now);
+  v_removed := @schema@.let_go(v_now);
+  v_events := @schema@.trim_events(v_now);
+  PERFORM @schema@.tidy_workers(v_now), @schema@.tidy_lanes(v_now);
+  RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
+    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_events >= 1000), ',"nextDueMs":',
+      coalesce(@schema@.next_due(v_now), -1), '}');
+END $$;
+
+-- Tasks whose delay or pause is over. By lane, as their index has them: most waiting tasks wait for something else.
+CREATE FUNCTION @schema@.make_ready(p_now timestamptz) RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_lanes integer[];
+  v_due bigint[] := ARRAY(
+    SELECT t.id FROM @schema@.lane l CROSS JOIN LATERAL (
+      SELECT o.id, o.due FROM @schema@.task o WHERE o.lane = l.id AND o.state = 0 AND o.open_after = 0 AND NOT o.held
+        AND o.due <= p_now ORDER BY o.due LIMIT 1000) t
+    ORDER BY t.due LIMIT 1000);
+BEGIN
+  v_due := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_due) AND t.state + 0 = 0 AND t.open_after = 0
+    AND NOT t.held AND t.due <= p_now ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
+  WITH ready AS (UPDATE @schema@.task t SET state = 1 WHERE t.id = ANY (v_due) RETURNING t.lane)
+  SELECT coalesce(array_agg(r.lane), '{}') INTO v_lanes FROM ready r;
+  RETURN v_lanes;
+END $$;
+
+CREATE FUNCTION @schema@.next_due(p_now timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN (SELECT @schema@.ms(min(t.due)) - @schema@.ms(p_now) FROM @schema@.lane l CROSS JOIN LATERAL (
+    SELECT o.due FROM @schema@.task o WHERE o.lane = l.id AND o.state = 0 AND o.open_after = 0 AND NOT o.held
+      AND o.due > p_now ORDER BY o.due LIMIT 1) t);
+END $$;
+
+-- Agents that have been held for long enough, and the time after a failover in which nobody claims.
+CREATE FUNCTION @schema@.end_holds(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
   g record;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- beats come behind it, and must not wait for the standby
-  PERFORM @schema@.guard(p_worker, p_incarnation);
-  WITH due AS MATERIALIZED (
-    SELECT t.id FROM @schema@.task t WHERE t.state = 0 AND t.due <= v_now AND NOT t.held AND t.open_after = 0
-    ORDER BY t.due LIMIT 1000 FOR NO KEY UPDATE SKIP LOCKED),
-  ready AS (UPDATE @schema@.task t SET state = 1 WHERE t.id = ANY (ARRAY(SELECT d.id FROM due d)) RETURNING t.lane)
-  SELECT coalesce(array_agg(r.lane), '{}') INTO v_lanes FROM ready r;
-  FOR g IN SELECT o.name FROM @schema@.gate o WHERE o.kind = 'agent' AND o.held_until <= v_now ORDER BY o.name
+  FOR g IN SELECT o.name FROM @schema@.gate o WHERE o.kind = 'agent' AND o.held_until <= p_now ORDER BY o.name
     FOR NO KEY UPDATE SKIP LOCKED LOOP
     PERFORM @schema@.release_agent(g.name, 'time');
   END LOOP;
-  SELECT * INTO m FROM @schema@.meta;
-  IF m.recovering_until <= v_now THEN
+  IF EXISTS (SELECT FROM @schema@.meta m WHERE m.recovering_until <= p_now) THEN
     PERFORM @schema@.recovered();
   END IF;
-  -- One at a time: two would each remove what is too much.
-  IF pg_try_advisory_xact_lock('@schema@.task'::regclass::oid::bigint) THEN
-    SELECT @schema@.let_go(s.tasks, m.keep_days, v_now) INTO v_removed FROM @schema@.surplus() s;
-    PERFORM @schema@.let_go_of_output(s.output) FROM @schema@.surplus() s;
-  END IF;
-  v_events := @schema@.trim_events(m, v_now);
-  PERFORM @schema@.tidy(v_now);
-  SELECT min(t.due) INTO v_next FROM @schema@.task t WHERE t.state = 0 AND t.due > v_now;
-  RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', coalesce(v_removed, 0), ',"events":', v_events, ',"more":',
-    to_json(cardinality(v_lanes) = 1000 OR coalesce(v_removed, 0) >= 100 OR v_events >= 1000), ',"nextDueMs":',
-      coalesce(@schema@.ms(v_next) - @schema@.ms(v_now), -1), '}');
+EXCEPTION WHEN lock_not_available THEN NULL;
 END $$;
 
 -- How many ended tasks, and how many bytes of their output, are too many. With what the events that have no number yet will
@@ -112,9 +133,32 @@ BEGIN
     FROM @schema@.event e WHERE e.seq IS NULL AND e.id > m.low_event) n;
 END $$;
 
+-- One at a time lets go of what is too much, or two would each remove that. No advisory lock: anybody may hold one.
+CREATE FUNCTION @schema@.let_go(p_now timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+DECLARE
+  v_may boolean := false;
+  v_removed integer;
+  s record;
+BEGIN
+  SELECT * INTO s FROM @schema@.surplus();
+  IF s.tasks > 0 OR s.output > 0 THEN
+    PERFORM FROM @schema@.gate g WHERE g.kind = 'sweep' FOR NO KEY UPDATE SKIP LOCKED;
+    v_may := FOUND;
+    SELECT * INTO s FROM @schema@.surplus();
+  END IF;
+  SELECT @schema@.let_go_of_tasks(CASE WHEN v_may THEN s.tasks ELSE 0 END, m.keep_days, p_now) INTO v_removed
+  FROM @schema@.meta m;
+  IF v_may THEN
+    PERFORM @schema@.let_go_of_output(n.output) FROM @schema@.surplus() n;
+  END IF;
+  RETURN v_removed;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN 0;
+END $$;
+
 -- Ended tasks beyond keep_tasks and keep_days, those that ended first; not one that another comes after, nor one whose handle
 -- was promised for a day.
-CREATE FUNCTION @schema@.let_go(p_too_many bigint, p_keep_days bigint, p_now timestamptz) RETURNS integer
+CREATE FUNCTION @schema@.let_go_of_tasks(p_too_many bigint, p_keep_days bigint, p_now timestamptz) RETURNS integer
   LANGUAGE plpgsql AS $$
 DECLARE
   v_old bigint[];
@@ -130,6 +174,8 @@ BEGIN
       AND (t.completed_at < p_now - interval '1 day' OR NOT EXISTS (SELECT FROM @schema@.handle h WHERE h.task = t.id))
     ORDER BY t.completed_at, t.id LIMIT CASE WHEN p_too_many > 0 THEN least(p_too_many, 100) ELSE 100 END);
   v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) ORDER BY t.id FOR UPDATE SKIP LOCKED);
+  -- Whoever submits it once more has its request locked.
+  v_old := ARRAY(SELECT r.task FROM @schema@.request r WHERE r.task = ANY (v_old) ORDER BY r.task FOR UPDATE SKIP LOCKED);
   v_old := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_old) AND t.state > 2
     AND (NOT t.has_dependents OR @schema@.needed_by(t.id) IS NULL));
   IF cardinality(v_old) > 0 THEN
@@ -159,49 +205,85 @@ BEGIN
 END $$;
 
 -- Kept: 100,000 events, or those of 7 days, whichever is less.
-CREATE FUNCTION @schema@.trim_events(m @schema@.meta, p_now timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.trim_events(p_now timestamptz) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
+  v_kept bigint := (SELECT m.next_seq - 100000 FROM @schema@.meta m);
   v_many bigint;
 BEGIN
   DELETE FROM @schema@.event e WHERE e.seq = ANY (ARRAY(
     SELECT o.seq FROM (SELECT n.seq, n.at FROM @schema@.event n WHERE n.seq IS NOT NULL ORDER BY n.seq LIMIT 1000) o
-    WHERE o.seq < m.next_seq - 100000 OR o.at < p_now - interval '7 days')) AND e.seq IS NOT NULL;
+    WHERE o.seq < v_kept OR o.at < p_now - interval '7 days')) AND e.seq IS NOT NULL;
   GET DIAGNOSTICS v_many = ROW_COUNT;
   RETURN v_many;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN 0;
 END $$;
 
--- Workers that have been gone for long, what such ones still seemed to run, and lanes that nobody needs.
-CREATE FUNCTION @schema@.tidy(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+-- When the oldest task that is kept has ended; records name workers and lanes.
+CREATE FUNCTION @schema@.oldest_end() RETURNS timestamptz LANGUAGE plpgsql AS $$
+BEGIN
+  RETURN coalesce((SELECT t.completed_at FROM @schema@.task t WHERE t.state >= 3 ORDER BY t.completed_at, t.id LIMIT 1),
+    'infinity');
+END $$;
+
+-- Workers that have been gone for long, and what such ones still seemed to run.
+CREATE FUNCTION @schema@.tidy_workers(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   w record;
-  v_oldest timestamptz := coalesce((SELECT min(t.completed_at) FROM @schema@.task t WHERE t.state >= 3), 'infinity');
+  v_before timestamptz := least(p_now - interval '7 days', @schema@.oldest_end());
 BEGIN
-  FOR w IN SELECT o.id, o.gone_at, EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
+  FOR w IN SELECT o.id, o.gone_at, o.draining,
+             EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
            FROM @schema@.worker o WHERE o.state = 3 LOOP
     IF w.is_left THEN  -- a claim that was on its way when the worker was given up
       PERFORM @schema@.give_up(w.id, true);
-    ELSIF w.gone_at < least(p_now - interval '7 days', v_oldest) THEN  -- records name their workers
+    ELSIF w.gone_at < v_before AND NOT w.draining THEN  -- a drain is kept for who comes back
       DELETE FROM @schema@.worker o WHERE o.id = w.id;
       DELETE FROM @schema@.told o WHERE o.worker = w.id;
     END IF;
   END LOOP;
-  -- A task that was on its way while its lane was retired goes where such tasks go now.
-  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
-  WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 1;
-  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
-  WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 0;
-  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
-  WHERE l.retired_at IS NOT NULL AND t.lane = l.id AND t.state = 2;
+EXCEPTION WHEN lock_not_available THEN NULL;
+END $$;
+
+-- Lanes that nobody needs. One look for each: the planner must not read all tasks that wait.
+CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.retired_at IS NOT NULL);
+  v_running integer[] := ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2);
+  v_before timestamptz := least(p_now, @schema@.oldest_end()) - interval '1 day';  -- clocks are put back
+BEGIN
+  IF cardinality(v_retired) > 0 THEN
+    PERFORM @schema@.leave_lanes(v_retired);
+    DELETE FROM @schema@.lane l WHERE l.retired_at < v_before AND l.id <> ALL (v_running) AND @schema@.is_empty(l.id);
+  END IF;
   IF (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) > 100 THEN
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
-      SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL
-        AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = o.id AND t.state = 1)
-        AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 0 AND t.lane = o.id)
-          AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 2 AND t.lane = o.id)
+      SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL AND o.id <> ALL (v_running) AND @schema@.is_empty(o.id)
       LIMIT 20));
-    DELETE FROM @schema@.lane l WHERE l.retired_at < least(p_now - interval '1 day', v_oldest)
-      AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.lane = l.id AND t.state = 1)
-      AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 0 AND t.lane = l.id)
-      AND NOT EXISTS (SELECT FROM @schema@.task t WHERE t.state = 2 AND t.lane = l.id);
   END IF;
+EXCEPTION WHEN lock_not_available THEN NULL;
+END $$;
+
+-- Whether no task of a lane waits or is ready.
+CREATE FUNCTION @schema@.is_empty(p_lane integer) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM @schema@.task t WHERE t.lane = p_lane AND t.state = 1 LIMIT 1;
+  IF NOT FOUND THEN
+    PERFORM FROM @schema@.task t WHERE t.lane = p_lane AND t.state = 0 LIMIT 1;
+  END IF;
+  RETURN NOT FOUND;
+END $$;
+
+-- A task that was on its way while its lane was retired goes where such tasks go now.
+CREATE FUNCTION @schema@.leave_lanes(p_retired integer[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+  v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(p_retired) AS u(lane) CROSS JOIN LATERAL (
+      (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 1 LIMIT 100)
+      UNION ALL (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 0 LIMIT 100)) t)
+    || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 2 AND t.lane = ANY (p_retired));
+BEGIN
+  v_tasks := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_tasks) AND t.lane = ANY (p_retired)
+    ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
+  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
+  WHERE t.id = ANY (v_tasks) AND l.id = t.lane AND l.retired_at IS NOT NULL;
 END $$;

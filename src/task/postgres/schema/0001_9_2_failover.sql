@@ -13,11 +13,11 @@ DECLARE
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   SELECT * INTO m FROM @schema@.meta FOR UPDATE;
-  IF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
+  IF @schema@.is_home(m) IS NOT TRUE THEN
+    PERFORM @schema@.refuse_copy();
+  ELSIF v_timeline < greatest(m.timeline, p_seen_timeline) THEN
     RAISE EXCEPTION 'timeline: the server is on % and the queue was on %', v_timeline,
       greatest(m.timeline, p_seen_timeline) USING ERRCODE = 'DU002';
-  ELSIF m.system <> (SELECT s.system_identifier FROM pg_control_system() s) THEN
-    RAISE EXCEPTION 'adopt: the queue was made on another server' USING ERRCODE = 'DU002';
   ELSIF v_timeline > m.timeline THEN
     v_renewed := true;
     v_passed := 1000000::bigint * (v_timeline - m.timeline);
@@ -25,7 +25,7 @@ BEGIN
       setval('@schema@.fence', nextval('@schema@.fence') + v_passed),
       setval('@schema@.event_id', nextval('@schema@.event_id') + v_passed);
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + v_passed,
-      epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(),
+      epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(), renewed_fence = (SELECT f.last_value FROM @schema@.fence f),
       recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
         WHERE w.state < 2) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
@@ -41,20 +41,19 @@ BEGIN
 END $$;
 
 -- Makes an attempt that its worker knows of what the row says, if the row is older than it. Only a failover can have made
--- it so; `p_is_behind`: there was one lately, or one that this worker has not told anything yet.
+-- it so; `p_is_behind`: there was one lately, or one that this worker has not told anything yet. What was claimed since is as
+-- the row says.
 CREATE FUNCTION @schema@.restore(p_worker bigint, r record, p_is_behind boolean) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
   t @schema@.task;
   v_lane integer;
   v_was smallint;
+  v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m), false);
 BEGIN
-  IF r.fence > (SELECT f.last_value FROM @schema@.fence f) THEN
-    RETURN false;  -- it was never given: renew_v1 has passed over all that could have been
-  END IF;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     -- What it could have claimed there, and no more: nobody's name makes others run what they do not accept.
-    IF r.body IS NULL OR NOT p_is_behind OR r.task > (SELECT i.last_value FROM @schema@.task_id i)
+    IF r.body IS NULL OR NOT v_may OR r.task > (SELECT i.last_value FROM @schema@.task_id i)
       OR coalesce(r.submitter, '') NOT IN ('', (SELECT w.name FROM @schema@.worker w WHERE w.id = p_worker)) THEN
       RETURN false;
     END IF;
@@ -82,7 +81,7 @@ BEGIN
   ELSIF t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
     UPDATE @schema@.task o SET cancelling = true WHERE o.id = r.task AND r.cancelling AND NOT o.cancelling;
     RETURN true;
-  ELSIF NOT p_is_behind OR t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
+  ELSIF NOT v_may OR t.state >= 3 OR t.attempts > r.attempt OR (t.fence IS NOT NULL AND t.fence > r.fence)
     OR (t.state < 2 AND t.attempts >= r.attempt) THEN  -- the last: queued again since
     RETURN false;
   END IF;
@@ -103,15 +102,16 @@ END $$;
 CREATE FUNCTION @schema@.recover_v1(p_worker bigint, p_incarnation uuid, p_running json) RETURNS text
   LANGUAGE plpgsql SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan SET lock_timeout = '5s'
-  SET jit = off SET enable_seqscan = off AS $$
+  SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+  SET enable_mergejoin = off AS $$
 DECLARE
   r record;
   v_fenced bigint[] := '{}';
   v_starts json;
   v_is_behind boolean;
 BEGIN
-  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   PERFORM @schema@.guard(p_worker, p_incarnation);
+  PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
   -- One after the other, or each would wait for the other to have told. Before rows of workers, as recovered() does.
   PERFORM FROM @schema@.meta FOR NO KEY UPDATE;
   SELECT w.told_timeline < m.timeline OR coalesce(m.renewed_at > clock_timestamp() - interval '1 day', false) INTO v_is_behind
@@ -134,8 +134,7 @@ BEGIN
   SELECT json_agg(json_build_object('task', x.task, 'fence', x.fence, 'pid', x.pid, 'ago', x.ago)) INTO v_starts
   FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
     WHERE x.pid IS NOT NULL;
-  PERFORM FROM @schema@.report_v1(p_worker, p_incarnation, v_starts, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
-    NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, NULL, NULL, NULL, NULL);
+  PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp());
   IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
     AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
@@ -171,15 +170,21 @@ DECLARE
   w @schema@.worker;
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
-  SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND o.state <> 3 FOR NO KEY UPDATE;
+  -- One that is gone drains when it comes back, if nobody undrains it.
+  SELECT * INTO w FROM @schema@.worker o WHERE o.name = p_name AND (o.state <> 3 OR (o.draining AND NOT p_draining))
+  ORDER BY o.state LIMIT 1 FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     RETURN '{"outcome":"unknown"}';
+  ELSIF p_draining IS NULL THEN  -- the row may hold no NULL, and the server would show it all, with its secret
+    RETURN '{"outcome":"invalid"}';
   ELSIF w.draining = p_draining THEN
     RETURN '{"outcome":"same"}';
   END IF;
   UPDATE @schema@.worker o SET draining = p_draining, waiting = false,
-    state = CASE WHEN o.state = 2 THEN 2 WHEN p_draining THEN 1 ELSE 0 END WHERE o.id = w.id RETURNING o.* INTO w;
-  PERFORM @schema@.tell_worker(w.name, w.state);
+    state = CASE WHEN o.state >= 2 THEN o.state WHEN p_draining THEN 1 ELSE 0 END WHERE o.id = w.id RETURNING o.* INTO w;
+  IF w.state <> 3 THEN
+    PERFORM @schema@.tell_worker(w.name, w.state);
+  END IF;
   PERFORM pg_notify('@schema@_w' || w.id, 'drain');
   RETURN '{"outcome":"changed"}';
 END $$;
@@ -200,13 +205,13 @@ BEGIN
   ELSIF w.state < 2 AND w.beat IS DISTINCT FROM p_beat THEN
     RETURN json_build_object('outcome', 'live', 'beat', w.beat, 'lease', w.lease_ms)::text;
   END IF;
-  UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp() WHERE o.id = w.id;
+  UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp(), draining = false WHERE o.id = w.id;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
   v_lanes := @schema@.give_up(w.id, true);
   RETURN concat('{"outcome":"changed","ready":', @schema@.counted(v_lanes), '}');
 END $$;
 
--- The owner's: the schema was found on another server than it was made on. `run`: queued tasks run here, and what the copy says to be
+-- The owner's: the schema was found elsewhere than where it was made. `run`: queued tasks run here, and what the copy says to be
 -- running is lost; `cancel`: nothing of it does. `p_same`: also if it is the same server, with an old backup.
 CREATE FUNCTION @schema@.adopt_v1(p_queue text, p_same boolean DEFAULT false) RETURNS text LANGUAGE plpgsql SECURITY DEFINER
   SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
@@ -218,16 +223,17 @@ BEGIN
   IF p_queue NOT IN ('run', 'cancel') OR p_queue IS NULL THEN
     RETURN '{"outcome":"invalid"}';
   END IF;
+  PERFORM @schema@.make_durable();
   PERFORM FROM @schema@.meta FOR UPDATE;
-  IF p_same IS NOT TRUE AND EXISTS (SELECT FROM @schema@.meta m JOIN pg_control_system() s
-    ON s.system_identifier = m.system) THEN
+  IF p_same IS NOT TRUE AND EXISTS (SELECT FROM @schema@.meta m WHERE @schema@.is_home(m)) THEN
     RETURN '{"outcome":"same"}';
   END IF;
-  UPDATE @schema@.meta m SET system = s.system_identifier, timeline = @schema@.server_timeline(),
+  UPDATE @schema@.meta m SET system = s.system_identifier, database = d.oid, home = '@schema@.meta'::regclass,
+    timeline = @schema@.server_timeline(),
     queue = gen_random_uuid(), epoch = @schema@.new_epoch(),
     epoch_start = m.next_seq + 1000000, next_seq = m.next_seq + 1000000, low_event = 0, seen_event = 0,
       mark_event = 0, mark_xid = NULL, recovering_until = NULL
-  FROM pg_control_system() s;
+  FROM pg_control_system() s, pg_database d WHERE d.datname = current_database();
   PERFORM setval('@schema@.task_id', nextval('@schema@.task_id') + 1000000),
     setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
     setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
