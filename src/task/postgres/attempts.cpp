@@ -75,15 +75,15 @@ void Attempts::set_poll_timer() {
   const base::Duration every = line_.standing().listens ? poll_with_wakes : poll_without;
   const double factor = std::uniform_real_distribution(0.75, 1.25)(chance_);
   poll_timer_ = loop_.after(std::chrono::duration_cast<base::Duration>(every * factor), [this] {
-    look(false);
     set_poll_timer();
+    look(false);
   });
 }
 
 void Attempts::set_output_timer() {
   output_timer_ = loop_.after(between_outputs, [this] {
-    if (!attempts_.empty()) flush();
     set_output_timer();
+    if (!attempts_.empty()) flush();
   });
 }
 
@@ -93,20 +93,19 @@ void Attempts::look(bool wake_up) {
   wants_claim_ = true;
   if (!wake_up) return flush();
   waiting_ = false;
-  woken_ = telling_wait_;
+  woken_ = static_cast<bool>(telling_wait_);
   if (telling_wait_) return;
   free_slots() > 0 ? tell_wait() : flush();
 }
 
 void Attempts::tell_wait() {
-  telling_wait_ = true;
-  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {
-    telling_wait_ = false;
-    const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
-    waiting_ = answer && !was_woken;
-    if (answer || wants_claim_) look(false);
-    say_if_stopped();
-  }));
+  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)},
+                   lifetime_.bind(telling_wait_.until([this](const Answer& answer) {
+                     const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
+                     waiting_ = answer && !was_woken;
+                     if (answer || wants_claim_) look(false);
+                     say_if_stopped();
+                   })));
 }
 
 void Attempts::soon() {
@@ -129,15 +128,24 @@ std::size_t Attempts::free_slots() const {
 void Attempts::flush() {
   soon_timer_.cancel();
   if (in_flight_ || !membership_.is_joined() || membership_.is_telling_again() || !line_.is_up(Line::Way::work)) return;
-  Report report;
-  add_ends(report);
-  add_starts(report);
-  add_output(report);
-  const bool frees_slots = !report.ends.empty();
-  if (wants_claim_ || frees_slots) report.most = free_slots();
+  const std::shared_ptr<Report> report = new_report();
+  add_ends(*report);
+  add_starts(*report);
+  add_output(*report);
+  const bool frees_slots = !report->ends.empty();
+  if (wants_claim_ || frees_slots) report->most = free_slots();
   wants_claim_ = false;
-  if (report.is_empty()) return;
-  send(std::move(report));
+  if (!report->is_empty()) send(report);
+}
+
+// One that nobody takes is lost, why ever that is: what it says is told again.
+std::shared_ptr<Report> Attempts::new_report() {
+  return {new Report(), [this, there = lifetime_.watch()](const Report* report) {
+            const std::unique_ptr<const Report> owned(report);
+            if (!there() || report->is_taken) return;
+            report_is_lost(*report);
+            if (report->most > 0 && report->is_sent) lost_claim_ = true;
+          }};
 }
 
 // An end that goes now tells of its start, too.
@@ -273,23 +281,23 @@ std::uint64_t Attempts::add_output_of(Report& report, RunId run, Attempt& attemp
   }
 }
 
-void Attempts::send(Report report) {
-  in_flight_ = true;
-  changing_ = report.most > 0 || !report.ends.empty();
-  report.is_behind = report.most > 0 && !places_.empty() && loop_.now() < full_look_at_;
-  const auto shared = std::make_shared<Report>(std::move(report));
-  std::vector<Argument> arguments = arguments_of(*shared);
+void Attempts::send(const std::shared_ptr<Report>& report) {
+  changing_ = report->most > 0 || !report->ends.empty();
+  report->is_behind = report->most > 0 && !places_.empty() && loop_.now() < full_look_at_;
+  std::vector<Argument> arguments = arguments_of(*report);
   arguments.insert(arguments.end(),
-                   {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(),
-                    shared->is_behind ? places() : Argument(), argument_of(membership_.told_timeline())});
-  membership_.call(Line::Way::work, "report_v1", std::move(arguments),
-                   lifetime_.bind([this, shared, incarnation = membership_.incarnation()](const Answer& answer) {
-                     in_flight_ = false;
-                     if (std::exchange(changing_, false)) changed_ = membership_.now();
-                     take(*shared, answer, incarnation == membership_.incarnation());
-                     if (answer) go_on();
-                     say_if_stopped();
-                   }));
+                   {argument_of(report->most), array_of(turns_), array_of(closed_groups()), limits(),
+                    report->is_behind ? places() : Argument(), argument_of(membership_.told_timeline())});
+  membership_.call(
+      Line::Way::work, "report_v1", std::move(arguments),
+      lifetime_.bind(in_flight_.until([this, report, incarnation = membership_.incarnation()](const Answer& answer) {
+        if (std::exchange(changing_, false)) changed_ = membership_.now();
+        take(*report, answer, incarnation == membership_.incarnation());
+        report->is_taken = true;
+        if (answer) go_on();
+        say_if_stopped();
+      })));
+  report->is_sent = true;
 }
 
 // What has happened meanwhile is told at once, but for output, which has its own time.

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -21,6 +22,7 @@
 #include "task/postgres/membership.h"
 #include "task/postgres/output_sender.h"
 #include "task/postgres/report.h"
+#include "task/postgres/under_way.h"
 #include "task/runner.h"
 #include "task/shortages.h"
 #include "task/usage_limit.h"
@@ -141,7 +143,8 @@ class Attempts {
   bool may_run_again(RunId run, const Attempt& attempt) const;
   std::optional<OutputSender::Portion> last_output(RunId run, Attempt& attempt);
   void warn_of_unread(RunId run, const std::system_error& error);
-  void send(Report report);
+  std::shared_ptr<Report> new_report();
+  void send(const std::shared_ptr<Report>& report);
   void go_on();
   void take(const Report& report, const Answer& answer, bool claims_count);
   void take_claims(const Report& report, const Result& rows);
@@ -212,7 +215,7 @@ class Attempts {
   std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them
 
   bool closed_ = false;
-  bool in_flight_ = false;
+  UnderWay in_flight_;
   bool lost_claim_ = false;      // the answer to one never came: a beat tells what we have
   bool changing_ = false;        // the report that is on its way asks for tasks, or tells ends
   base::Duration changed_ = {};  // when the last such report was over
@@ -222,7 +225,7 @@ class Attempts {
   base::TimePoint full_look_at_ = {};  // until then looks begin behind the places
   transport::Loop::Timer full_look_;
   std::map<std::int64_t, std::pair<std::int64_t, TaskId>> places_;  // by lane: priority and id of the last task taken
-  bool telling_wait_ = false;                                       // it is being told
+  UnderWay telling_wait_;                                           // it is being told
   bool woken_ = false;                                              // meanwhile
   transport::Loop::Timer poll_timer_;
   transport::Loop::Timer output_timer_;

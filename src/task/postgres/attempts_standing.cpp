@@ -21,6 +21,9 @@ constexpr std::size_t most_told = 10'000;
 
 // What it believes us to have counts: what else we have is not ours any more.
 void Attempts::joined(const std::vector<OwnAttempt>& own) {
+  waiting_ = false;
+  set_poll_timer();
+  set_output_timer();
   std::set<std::pair<TaskId, std::int64_t>> ours;
   for (const OwnAttempt& each : own) {
     ours.emplace(each.task, each.fence);
@@ -28,9 +31,6 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
     if (find(each.task, each.fence) == attempts_.end() && !will_be_told) take_unknown(each);
   }
   if (std::exchange(is_first_join_, false)) membership_.is_telling_again() ? take_forgotten() : take_given_up();
-  waiting_ = false;
-  set_poll_timer();
-  set_output_timer();
   if (membership_.is_telling_again()) return;  // it does not know yet what we have
   std::vector<RunId> others;
   for (const auto& [run, attempt] : attempts_) {
@@ -132,7 +132,7 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
   for (const RunId run : lost) take_fenced(run);
   // Of what we do not know it is certain that it never began only if no report was on its way together with the beat
   // that may have brought it, or told its end.
-  if (changing_ || beat.sent < changed_) return;
+  if ((in_flight_ && changing_) || beat.sent < changed_) return;
   for (const OwnAttempt& own : beat.own) {
     const auto found = find(own.task, own.fence);
     if (found == attempts_.end()) take_unknown(own);

@@ -12,6 +12,7 @@
 #include "task/journal.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
+#include "task/postgres/under_way.h"
 
 namespace duet::task::postgres {
 
@@ -82,8 +83,8 @@ class EventReader {
   Calls calls_;
   bool wanted_ = false;
   bool follows_ = false;  // since the journal was last placed it has been wanted
-  bool refreshing_ = false;
-  bool reading_ = false;
+  UnderWay refreshing_;
+  UnderWay reading_;
   bool again_ = false;
   std::vector<std::pair<std::uint64_t, Done>> waiting_;  // for the journal to be current
   std::vector<Done> catching_up_;                        // wait for what is committed to be told

@@ -327,13 +327,11 @@ void PostgresQueue::forward_from_store(std::uint64_t told) {
 
 void PostgresQueue::forward() {
   if (telling_ || untold_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
-  telling_ = true;
   const Event& event = untold_.front();
   json::object params = rpc::parse_value(event.params).as_object();
   params.erase("seq");
   membership_.call(Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
-                   lifetime_.bind([this, seq = event.seq](const Answer& answer) {
-                     telling_ = false;
+                   lifetime_.bind(telling_.until([this, seq = event.seq](const Answer& answer) {
                      const std::string state = answer ? "" : answer.error().sqlstate;
                      const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
                      if (!answer && !is_bad) {
@@ -351,18 +349,16 @@ void PostgresQueue::forward() {
                      membership_.number_soon();
                      if (untold_.empty() && more_untold_) return forward_from_store(seq);
                      forward();
-                   }));
+                   })));
 }
 
 // For the daemon's own status; a moment old.
 void PostgresQueue::count_soon() {
   if (count_timer_ || counting_) return;
   count_timer_ = loop_.after(500ms, [this] {
-    counting_ = true;
-    ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
-      counting_ = false;
+    ask("read_stats_v1", {}, counting_.until([this](const tl::expected<Object, rpc::Error>& counts) {
       if (counts) take_counts(*counts);
-    });
+    }));
   });
 }
 

@@ -22,6 +22,7 @@
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
 #include "task/postgres/submits.h"
+#include "task/postgres/under_way.h"
 #include "task/queue.h"
 #include "task/store.h"
 
@@ -250,14 +251,14 @@ class PostgresQueue final : public Queue {
   transport::Loop::Timer wait_timer_;
   transport::Loop::Timer forward_timer_;
   bool wanted_here_ = false;  // events, by clients or rules
-  bool counting_ = false;
+  UnderWay counting_;
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;
   bool more_untold_ = false;  // the store has more of them
-  bool telling_ = false;
+  UnderWay telling_;
   // Groups that the settings pause, as far as the database was told; none: no daemon here has told of any.
   std::optional<std::set<std::string>> told_pauses_;
-  bool telling_pauses_ = false;
+  UnderWay telling_pauses_;
   transport::Loop::Timer pauses_timer_;  // when they are told again
 
   bool stopping_ = false;
