@@ -586,8 +586,10 @@ void Membership::stop() {
   call_after_beat();
 }
 
+// A server that has not been told what we had would give back what has run: it keeps us, and the next daemon here
+// tells.
 void Membership::leave(std::function<void()> left) {
-  const bool is_there = joined_ && line_.is_up(Line::Way::watch);
+  const bool is_there = joined_ && line_.is_up(Line::Way::watch) && !is_telling_again();
   stop();
   if (!is_there) return left();
   joined_ = false;

@@ -166,7 +166,7 @@ class Membership {
   /// A task is due then: nobody else may know.
   void sweep_in(base::Duration wait);
   void sweep_when(base::UtcTime due);
-  /// The worker is gone from the queue when this calls, or cannot be reached.
+  /// The worker is gone from the queue when this calls, or cannot be reached, or has still to tell what it had.
   void leave(std::function<void()> left);
   /// No more beats: the daemon ends, and its worker stays in the queue.
   void stop();

@@ -144,7 +144,11 @@ Membership::Calls PostgresQueue::membership_calls() {
           .remembered = [this] { return attempts_.remembered(); },
           .recovered = [this](const Membership::Calls::Recovery& recovery) { attempts_.recovered(recovery); },
           .is_quiet = [this] { return attempts_.is_idle(); },
-          .look = [this] { attempts_.look(false); },
+          .look =
+              [this] {
+                attempts_.look(false);
+                check_stopped();  // nothing is to be told again, perhaps
+              },
           .has_room = [this] { return attempts_.has_room(); },
           .removed = [this] { tidy_in(1s); },
           .numbered =
@@ -471,9 +475,12 @@ void PostgresQueue::bound_stop() {
   stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
 }
 
-// Whoever stops it leaves the queue: nothing is to wait for its lease.
+// Whoever stops it leaves the queue: nothing is to wait for its lease. A server that has just taken over hears first
+// how what ran has ended.
 void PostgresQueue::check_stopped() {
-  if (stopped_ && attempts_.is_empty() && attempts_.is_idle()) end_now();
+  if (!stopped_ || !attempts_.is_empty() || !attempts_.is_idle()) return;
+  const bool may_hear = membership_.is_joined() && line_.is_up(Line::Way::watch);
+  if (!may_hear || !membership_.is_telling_again()) end_now();
 }
 
 void PostgresQueue::end_now() {

@@ -47,15 +47,22 @@ class PostgresQueueTest : public MemberTest {
     queue->start();
   }
 
-  void join_queue() {
+  void greet_queue(const std::string& answer) {
     line.events.greet(
         Line::Way::work,
         [this](std::string_view function, std::vector<Argument> arguments, Line::Done done) {
           line.call(Line::Way::work, function, std::move(arguments), std::move(done));
         },
         [](const std::optional<std::string>& why) { EXPECT_FALSE(why); });
-    line.answer("hello_v1", hello());
+    line.answer("hello_v1", answer);
     line.events.up();
+  }
+  void fail_over_queue() {
+    line.calls.clear();
+    greet_queue(hello(2));
+  }
+  void join_queue() {
+    greet_queue(hello());
     line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":false,"running":[]})");
     line.answer("beat_v1", beat_text());
     turn();
@@ -330,6 +337,52 @@ TEST_F(PostgresQueueTest, AStopThatFallsIntoALookForTasksNeedsNoPatience) {
   line.take("report_v1").done(Result({"what"}, {}));
   ASSERT_TRUE(line.has("read_stats_v1"));
   see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AStopBehindAFailoverTellsWhatHasEndedBeforeItLeaves) {
+  join_queue();
+  have_seven();
+  tell.started({7, 1}, {.pid = 100, .at = clock.utc()});
+  tell.ended({7, 1}, {.kind = Outcome::Kind::exited, .started = Started{100, clock.utc()}, .ended_at = clock.utc()});
+  tell.gone({7, 1});
+  const auto answer_end = [this] {
+    line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"end", "7", "31", "2"}}));
+  };
+  answer_end();
+  fail_over_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  EXPECT_FALSE(line.has("read_stats_v1")) << "the server takes it for one that never began";
+  line.answer("recover_v1", R"({"fenced":[],"output":[[31,0]],"recovering":false})");
+  advance(10ms);
+  answer_end();
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AStopBehindAFailoverLeavesWhenThereWasNothingToTell) {
+  join_queue();
+  fail_over_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  line.answer("recover_v1", R"({"fenced":[],"output":[],"recovering":false})");
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AServerThatWasNotToldAnythingIsNotLeft) {
+  join_queue();
+  fail_over_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  advance(10s);
+  while (line.has("read_stats_v1")) line.answer("read_stats_v1", "{}");
+  EXPECT_FALSE(line.has("leave_v1")) << "the next daemon tells";
+  wait_for_store();
   EXPECT_TRUE(stopped);
 }
 
