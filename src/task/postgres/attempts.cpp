@@ -346,6 +346,10 @@ void Attempts::take_rows(const Report& report, const Result& rows, bool claims_c
     if (kind == "end" && number(row, attempt) == static_cast<std::int64_t>(State::queued)) sweep_for(report, run);
     kind == "end" ? take_end(run, number(row, attempt)) : take_fenced(run, is_end);
   }
+  for (const Report::Start& start : report.starts) {
+    const auto found = attempts_.find(start.run);
+    if (found != attempts_.end() && !found->second.fenced) announce(start.run, found->second);
+  }
   for (const End& end : report.ends) {  // what was not answered is told again, a little later
     const auto found = attempts_.find(end.run);
     if (found == attempts_.end() || !found->second.end_told) continue;
@@ -406,6 +410,18 @@ std::optional<RunId> Attempts::latest(TaskId id) const {
 bool Attempts::is_live(RunId run) const {
   const auto found = attempts_.find(run);
   return found != attempts_.end() && !found->second.gone;
+}
+
+bool Attempts::is_announced(RunId run) const {
+  const auto found = attempts_.find(run);
+  return found != attempts_.end() && found->second.announced;
+}
+
+bool Attempts::is_here(TaskId id, std::uint32_t attempt) const {
+  const std::optional<RunId> run = latest(id);
+  if (!run || run->attempt < attempt) return false;
+  const Attempt& ours = attempts_.at(*run);
+  return !ours.concluded && !ours.fenced;
 }
 
 std::optional<TaskId> Attempts::task_of_keeper(pid_t keeper) const {

@@ -44,6 +44,8 @@ class Attempts {
     std::function<void(RunId, bool is_new)> began;
     std::function<void(RunId)> gone;
     std::function<void(RunId)> never_began;
+    /// The database knows that a run has begun.
+    std::function<void(RunId)> announced;
     std::function<void(TaskId, std::string_view body)> starts;  ///< it is about to
     /// The end of a task was taken: it may be over, or queued again.
     std::function<void(TaskId)> ended;
@@ -89,6 +91,10 @@ class Attempts {
   std::optional<RunId> latest(TaskId id) const;
   /// It has processes here.
   bool is_live(RunId run) const;
+  /// The database knows that it has begun.
+  bool is_announced(RunId run) const;
+  /// That attempt of a task, or a later one, is this worker's, and has not ended.
+  bool is_here(TaskId id, std::uint32_t attempt) const;
 
   /// Takes nothing more.
   void close() { closed_ = true; }
@@ -115,6 +121,7 @@ class Attempts {
     bool never_began = false;
     bool made_here = false;  // its outcome: no keeper knows of it
     bool start_told = false;
+    bool announced = false;  // and that was taken
     bool end_told = false;   // it is on its way
     bool concluded = false;  // the database has its end, or does not want it
     bool fenced = false;
@@ -161,6 +168,7 @@ class Attempts {
   void take_forgotten();
   void take_given_up();
   void take_end(RunId run, std::int64_t state);
+  void announce(RunId run, Attempt& attempt);
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);
   std::size_t free_slots() const;

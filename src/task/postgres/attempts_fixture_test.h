@@ -108,6 +108,7 @@ class AttemptsTest : public MemberTest {
     calls.began = [](RunId, bool) {};
     calls.gone = [](RunId) {};
     calls.never_began = [](RunId) {};
+    calls.announced = [](RunId) {};
     calls.ended = [this](TaskId id) {
       if (line.has_no_memory) throw std::bad_alloc();
       ended.push_back(id);

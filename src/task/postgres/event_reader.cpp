@@ -60,6 +60,7 @@ void EventReader::end_reading() {
   timer_.cancel();
   journal_.set_current(false);
   follows_ = false;
+  behind_ = false;
   caught_up();
 }
 
@@ -198,13 +199,18 @@ void EventReader::read_on() {
   again_ = false;
   const std::uint64_t next = journal_.next();
   read(next - 1, most_read, reading_.until([this, next](const tl::expected<std::vector<Event>, Fault>& events) {
-    const bool is_anew = journal_.next() != next;  // it has begun so meanwhile
-    base::AllCalls calls;
-    if (events && wanted_ && !is_anew) calls.make([&] { take_events(*events); });
-    if (events && (again_ || is_anew)) calls.make([this] { read_soon(); });
-    if (!reading_) calls.make([this] { caught_up(); });
-    calls.check();
+    if (!events) return caught_up();
+    calls_.before(*events, lifetime_.bind(reading_.until([this, next, events = *events] { take_read(next, events); })));
   }));
+}
+
+void EventReader::take_read(std::uint64_t next, const std::vector<Event>& events) {
+  const bool is_anew = journal_.next() != next;  // it has begun so meanwhile
+  base::AllCalls calls;
+  if (wanted_ && !is_anew) calls.make([&] { take_events(events); });
+  if (again_ || is_anew) calls.make([this] { read_soon(); });
+  if (!reading_) calls.make([this] { caught_up(); });
+  calls.check();
 }
 
 void EventReader::take_events(const std::vector<Event>& events) {
@@ -220,7 +226,8 @@ void EventReader::take_events(const std::vector<Event>& events) {
     calls_.began_anew();
     return refresh();
   }
-  again_ = again_ || events.size() == most_read;
+  behind_ = events.size() == most_read;
+  again_ = again_ || behind_;
 }
 
 void EventReader::read(std::uint64_t after, std::size_t most, Told told) {

@@ -51,7 +51,10 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
           attempts_calls()),
       events_(loop, line, membership_, journal,
-              {.began_anew = [this] { tells_.journal_began_anew(); }, .became_current = [this] { look_at_waiters(); }}),
+              {.began_anew = [this] { tells_.journal_began_anew(); },
+               .became_current = [this] { look_at_waiters(); },
+               .before = [this](const std::vector<Event>& events,
+                                std::function<void()> then) { finish_remote_output(events, std::move(then)); }}),
       output_waiters_(loop),
       follower_(loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
                 {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
@@ -59,7 +62,13 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
                      [this](TaskId id, std::uint64_t offset, Stream stream, std::string_view text) {
                        tells_.output.tell(id, offset, stream, text);
                        output_waiters_.take(id);
-                     }}) {
+                     }}),
+      remote_output_(
+          loop, {.audience = tells_.output,
+                 .state = [this](TaskId id, const auto& told) { ask("read_output_state_v1", {argument_of(id)}, told); },
+                 .read = [this](const OutputQuestion& question, const GotOutput& got) { read_output(question, got); },
+                 .is_here = [this](TaskId id, std::uint32_t attempt) { return attempts_.is_here(id, attempt); },
+                 .may_tell = [this] { return !events_.is_behind(); }}) {
   store_.publish_to([this](std::vector<Event> events) { forward_events(std::move(events)); });
 }
 
@@ -190,6 +199,7 @@ Attempts::Calls PostgresQueue::attempts_calls() {
                 follower_.never_began(run);
                 bound_stop();
               },
+          .announced = [this](RunId /*run*/) { tell_own_output(); },
           .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
               [this](TaskId id) {
@@ -278,9 +288,11 @@ void PostgresQueue::once(std::string_view function, std::vector<Argument> argume
 
 void PostgresQueue::take(const Event& event) {
   if (tells_start(event)) {
-    const bool is_here = follower_.is_telling(event.task);
+    const std::optional<Task>* const task = events_.known(event.task);
+    const std::uint32_t attempt = task != nullptr && *task ? (*task)->progress.attempts : 0;
+    const bool is_here = follower_.is_telling_from({event.task, attempt});
     follower_.began(event.task);
-    if (!is_here) tell_remote(event.task, true);
+    if (!is_here) remote_output_.add(event.task, true);
   }
   if (!tells_end(event)) return;
   answer_waiters(event.task);

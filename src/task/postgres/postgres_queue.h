@@ -21,6 +21,7 @@
 #include "task/postgres/event_reader.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
+#include "task/postgres/remote_output.h"
 #include "task/postgres/submits.h"
 #include "task/postgres/under_way.h"
 #include "task/queue.h"
@@ -194,7 +195,9 @@ class PostgresQueue final : public Queue {
   bool has_all_output(TaskId id, const Object& state) const;
   void watch_output();
   void look_at_output();
-  void tell_remote(TaskId id, bool from_start);
+  void tell_own_output();
+  void find_remote_output(TaskId from);
+  void finish_remote_output(const std::vector<Event>& events, std::function<void()> then);
 
   // Files here of tasks that are gone: postgres_output.cpp.
   void tidy_in(base::Duration wait);
@@ -242,10 +245,9 @@ class PostgresQueue final : public Queue {
   OutputFollower follower_;
   std::map<Ticket, Waiter> waiters_;
   std::uint64_t last_ticket_ = 0;
-  // Of tasks that run elsewhere and whose output somebody here wants: how much of it was told.
-  std::map<TaskId, std::uint64_t> remote_output_;
-  std::set<TaskId> reading_output_;
+  RemoteOutput remote_output_;
   transport::Loop::Timer output_timer_;
+  transport::Loop::Timer find_timer_;  // tasks that run elsewhere
   transport::Loop::Timer count_timer_;
   transport::Loop::Timer tidy_timer_;
   transport::Loop::Timer wait_timer_;
