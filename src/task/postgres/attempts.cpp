@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "task/failure_text.h"
+#include "task/output.h"
 #include "task/postgres/report.h"
 #include "task/postgres/shared_place.h"
 #include "task/retry.h"
@@ -22,6 +23,7 @@ constexpr base::Duration longest_unread = 30s;  // an end waits so long for outp
 constexpr base::Duration together = 10ms;       // starts wait so long for what comes with them
 constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
 constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
+constexpr std::uint64_t most_in_call = std::uint64_t{32} << 20U;  // else no connection takes it
 
 bool is_lost(const Outcome& outcome) { return outcome.kind == Outcome::Kind::lost || outcome.ended_with_lease(); }
 
@@ -226,7 +228,9 @@ void Attempts::add_ends(Report& report) {
 std::optional<OutputSender::Portion> Attempts::last_output(RunId run, Attempt& attempt) {
   try {
     const bool can_go_before = !attempt.made_here && (attempt.start_told || attempt.started);
-    if (attempt.output.left() > most_in_report && can_go_before) return std::nullopt;
+    const std::uint64_t left = attempt.output.left();
+    if (left > most_in_report && can_go_before) return std::nullopt;
+    if (left > most_in_call) return attempt.output.unreadable(output_size(options_.tasks, run));
     OutputSender::Portion last = attempt.output.next(0, true);
     attempt.unread_since.reset();
     return last;

@@ -64,11 +64,18 @@ void Attempts::take_unknown(const OwnAttempt& own) {
   attempt.start_told = own.started;
   attempt.claimed = membership_.now();
   if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
-  if (!own.started && !told_.contains(own.fence)) return put_back(run, attempt, {});  // it never began
+  if (!own.started && !told_.contains(own.fence) && !has_run_here(run)) return put_back(run, attempt, {});
   attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
   attempt.made_here = true;
   attempt.gone = true;
   soon();
+}
+
+// Of what a daemon before ran and told the end of only the output is left. A server that took over may know neither.
+bool Attempts::has_run_here(RunId run) const {
+  if (!is_first_join_ || !membership_.is_telling_again()) return false;
+  const std::vector<RunId> outputs = runner_->outputs();
+  return std::ranges::find(outputs, run) != outputs.end();
 }
 
 // What a daemon before ran here and a server that took over may not know of: it is told, and the server decides. A beat
