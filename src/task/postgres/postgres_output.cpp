@@ -98,8 +98,9 @@ void PostgresQueue::tidy() {
   for (const RunId run : *runs) ids.insert(static_cast<std::int64_t>(run.task));
   if (ids.empty()) return;
   line_.call(Line::Way::work, "read_known_v1", {array_of(std::vector<std::int64_t>(ids.begin(), ids.end()))},
-             lifetime_.bind([this, runs](const Answer& answer) {
-               if (!answer) return;
+             lifetime_.bind([this, runs, told = membership_.told_timeline()](const Answer& answer) {
+               // It may come from a server that has taken over since.
+               if (!answer || membership_.is_telling_again() || told != membership_.told_timeline()) return;
                std::set<TaskId> known;
                for (std::size_t row = 0; row < answer->rows(); ++row) {
                  known.insert(static_cast<TaskId>(answer->number(row, 0).value_or(0)));

@@ -544,6 +544,23 @@ TEST_F(LiveOutputTest, OfTheThousandAndFirstTaskThatRunsIsTold) {
   EXPECT_TRUE(line.has("read_output_state_v1"));
 }
 
+TEST_F(LiveOutputTest, OfManyTasksSomeAreAskedForAtATime) {
+  for (TaskId id = 1; id <= 150; ++id) wanted.insert(id);
+  queue->output_audience_changed();
+  list(1, 150);
+  EXPECT_EQ(line.calls.size(), 100U);
+  while (line.has("read_output_state_v1")) line.fail("read_output_state_v1", Fault::Kind::unknown);
+  advance(300ms);
+  std::set<std::string> asked;
+  while (line.has("read_output_state_v1")) {
+    const FakeLine::Call call = line.take("read_output_state_v1");
+    asked.insert(call.arguments.at(0).value());
+    call.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "cut"}));
+  }
+  EXPECT_EQ(asked.size(), 100U);
+  EXPECT_TRUE(asked.contains("101") && asked.contains("150")) << "each in its turn";
+}
+
 TEST_F(LiveOutputTest, OfAnAttemptElsewhereIsToldWhileLeftoversOfAnEarlierOneAreHere) {
   read_events();
   run_seven();

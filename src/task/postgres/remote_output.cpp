@@ -17,14 +17,17 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration between_reads = 300ms;
 constexpr base::Duration longest_finish = 1s;
+constexpr std::size_t most_asked = 100;  // between two looks
 constexpr int no_such_task = -32000;
 
 }  // namespace
 
 void RemoteOutput::add(TaskId id, bool from_start) {
   if (!calls_.audience.wants(id) || !tasks_.try_emplace(id, Told{.from_start = from_start}).second) return;
-  place(id);
   look_later();
+  if (asking_.size() >= most_asked) return;
+  last_ = id;
+  place(id);
 }
 
 void RemoteOutput::look_later() {
@@ -45,13 +48,19 @@ void RemoteOutput::look() {
   std::erase_if(asking_, [](const auto& each) { return !each.second; });
   if (tasks_.empty()) return;
   look_later();
+  for (const TaskId id : in_turn()) {
+    if (asking_.size() >= most_asked) return;
+    last_ = id;
+    if (const auto found = tasks_.find(id); found != tasks_.end()) found->second.place ? read(id) : place(id);
+  }
+}
+
+// Those behind the last one, then those before.
+std::vector<TaskId> RemoteOutput::in_turn() const {
   std::vector<TaskId> ids;
   for (const auto& [id, told] : tasks_) ids.push_back(id);
-  for (const TaskId id : ids) {
-    const auto found = tasks_.find(id);
-    if (found == tasks_.end()) continue;
-    found->second.place ? read(id) : place(id);
-  }
+  std::ranges::rotate(ids, std::ranges::upper_bound(ids, last_));
+  return ids;
 }
 
 void RemoteOutput::place(TaskId id) {

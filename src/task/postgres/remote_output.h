@@ -17,7 +17,8 @@
 namespace duet::task::postgres {
 
 /// Tells output of tasks that run elsewhere as it comes, while somebody here wants it. What cannot be asked for now is
-/// asked for again, as long as it is wanted. For the loop's thread only.
+/// asked for again, as long as it is wanted. Of many tasks some are asked for at a time: what is reported goes the same
+/// way. For the loop's thread only.
 class RemoteOutput {
  public:
   using State = tl::expected<boost::json::object, rpc::Error>;
@@ -56,6 +57,7 @@ class RemoteOutput {
 
   void look_later();
   void look();
+  std::vector<TaskId> in_turn() const;
   void place(TaskId id);
   void take_state(TaskId id, const State& state);
   void read(TaskId id);
@@ -67,7 +69,8 @@ class RemoteOutput {
   transport::Loop& loop_;
   Calls calls_;
   std::map<TaskId, Told> tasks_;
-  std::map<TaskId, UnderWay> asking_;
+  std::map<TaskId, UnderWay> asking_;  // since the last look
+  TaskId last_ = 0;                    // that was asked for
   std::map<std::uint64_t, Finish> finishing_;
   std::uint64_t last_finish_ = 0;
   transport::Loop::Timer timer_;

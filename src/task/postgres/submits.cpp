@@ -1,6 +1,7 @@
 #include "task/postgres/submits.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <utility>
@@ -172,7 +173,9 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
 // What was sent under its id may be there already: it is sent again under it, until its time is up.
 void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
   last_problem_ = fault.message;
-  const bool is_bad = fault.sqlstate.starts_with("22");  // what it says, and not how the server is
+  // What it says, and not how the server is.
+  const bool is_bad = std::ranges::any_of(std::array{"22", "23", "54"},
+                                          [&](const char* kind) { return fault.sqlstate.starts_with(kind); });
   if (is_bad && batch.size() == 1) {
     answer(batch.front(), tl::unexpected(uncertain(batch.front(), fault.message)));
     return answered();
