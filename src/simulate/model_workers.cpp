@@ -235,6 +235,7 @@ ModelDatabase::Answer ModelDatabase::lose(const Arguments& arguments) {
 ModelDatabase::Answer ModelDatabase::leave(const Arguments& arguments) {
   ModelWorker* const worker = caller(arguments);
   if (worker == nullptr) return one({{"left", false}, {"ready", json::array()}});
+  if (worker->told_timeline != server_timeline_) throw Refused{"DU004", "untold"};
   worker->state = ModelWorker::gone;
   worker->waiting = false;
   tell_worker(*worker);

@@ -64,9 +64,27 @@ std::optional<GoneOutput> OutputFollower::gone_before(RunId run, Followed& follo
 void OutputFollower::began(TaskId id) {
   const auto behind = runs_.lower_bound({id + 1, 0});
   if (behind == runs_.begin() || std::prev(behind)->first.task != id) return;
-  auto& [run, followed] = *std::prev(behind);
-  if (std::exchange(followed.began, true) || !followed.following) return;
-  if (followed.has_more || followed.gone) tell_some(RunId(run));
+  began(RunId(std::prev(behind)->first));
+}
+
+void OutputFollower::began(RunId run) {
+  std::vector<RunId> runs;
+  for (auto at = runs_.lower_bound({run.task, 0}); at != runs_.end() && !(run < at->first); ++at) {
+    if (!std::exchange(at->second.began, true)) runs.push_back(at->first);
+  }
+  for (const RunId each : runs) {
+    const auto found = runs_.find(each);
+    if (found == runs_.end() || !found->second.following) continue;
+    if (found->second.has_more || found->second.gone) tell_some(each);
+  }
+}
+
+std::vector<RunId> OutputFollower::not_begun() const {
+  std::vector<RunId> runs;
+  for (const auto& [run, followed] : runs_) {
+    if (followed.following && !followed.began) runs.push_back(run);
+  }
+  return runs;
 }
 
 void OutputFollower::more(RunId run) {
@@ -87,10 +105,10 @@ void OutputFollower::gone(RunId run) {
   }
 }
 
-bool OutputFollower::is_telling(TaskId id) const {
-  const auto first = runs_.lower_bound({id, 0});
-  const auto behind = runs_.lower_bound({id + 1, 0});
-  return std::any_of(first, behind, [](const auto& run) { return run.second.following; });
+bool OutputFollower::is_telling_from(RunId run) const {
+  const auto first = runs_.lower_bound(run);
+  const auto behind = runs_.lower_bound({run.task + 1, 0});
+  return std::any_of(first, behind, [](const auto& each) { return each.second.following; });
 }
 
 // Until all that the attempt before has written is told.

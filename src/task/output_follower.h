@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "duet/base/lifetime.h"
 #include "duet/base/log.h"
@@ -40,10 +41,16 @@ class OutputFollower {
   void add(Runner& runner, RunId run, bool is_new);
   /// Everybody has been told that the task runs; its output comes after that.
   void began(TaskId id);
+  /// The same of this run and those before it.
+  void began(RunId run);
+  /// Runs whose output somebody wants, and that nobody was told of.
+  std::vector<RunId> not_begun() const;
   /// Somebody may want what nobody wanted before.
   void audience_changed();
   /// Not all that it has written is told yet: its output must not go.
-  bool is_telling(TaskId id) const;
+  bool is_telling(TaskId id) const { return is_telling_from({id, 0}); }
+  /// The same of this run, or later ones of its task.
+  bool is_telling_from(RunId run) const;
   /// There is more, as Runner::follow() was asked to say.
   void more(RunId run);
   /// No more output will come.

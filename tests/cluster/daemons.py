@@ -104,6 +104,20 @@ class Together(FleetTestCase):
             self.assertLess(time.monotonic() - begun, 3.5)
             self.assertEqual(follow.stdout.read(), b"last\n")
 
+    def test_output_is_followed_at_a_daemon_that_read_no_events_when_its_task_began(self):
+        one, two = self.two()
+        go = two.path("go")
+        id = one.submit(f"echo first; until [ -e {go} ]; do sleep 0.05; done; echo second; sleep 4; echo last", needs=["name=two"],
+                        delaySeconds=4)  # by then it reads none any more
+        one.runs(id)
+        with two.popen("task", "output", "--follow", id) as follow:
+            self.assertEqual(follow.stdout.readline(), b"first\n")
+            begun = time.monotonic()
+            open(go, "w").close()
+            self.assertEqual(follow.stdout.readline(), b"second\n")
+            self.assertLess(time.monotonic() - begun, 2, "as it comes, and not at the end")
+            self.assertEqual(follow.stdout.read(), b"last\n")
+
     def test_a_cancel_reaches_a_task_that_runs_elsewhere(self):
         one, two = self.two()
         mark = two.path("terminated")

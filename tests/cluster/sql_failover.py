@@ -59,6 +59,9 @@ class Failover(unittest.TestCase):
         with self.assertRaises(server.SqlError) as caught:
             one.claim()
         self.assertEqual(caught.exception.code, "DU004")  # not before it has told
+        with self.assertRaises(server.SqlError) as caught:
+            one.do("leave_v1")  # what has run would be given back
+        self.assertEqual(caught.exception.code, "DU004")
         fresh = one.submit()
         self.assertGreater(fresh, 1000000)
         told = [{"task": claim.id, "fence": claim.fence, "attempt": 1, "pid": 5, "ago": 9, "agent": "claude", "group": "default", "body": claim.body}

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "task/failure_text.h"
+#include "task/output.h"
 #include "task/postgres/report.h"
 #include "task/postgres/shared_place.h"
 #include "task/retry.h"
@@ -22,6 +23,7 @@ constexpr base::Duration longest_unread = 30s;  // an end waits so long for outp
 constexpr base::Duration together = 10ms;       // starts wait so long for what comes with them
 constexpr std::uint64_t output_at_once = std::uint64_t{512} << 10U;
 constexpr std::uint64_t most_in_report = std::uint64_t{4} << 20U;
+constexpr std::uint64_t most_in_call = std::uint64_t{32} << 20U;  // else no connection takes it
 
 bool is_lost(const Outcome& outcome) { return outcome.kind == Outcome::Kind::lost || outcome.ended_with_lease(); }
 
@@ -75,15 +77,15 @@ void Attempts::set_poll_timer() {
   const base::Duration every = line_.standing().listens ? poll_with_wakes : poll_without;
   const double factor = std::uniform_real_distribution(0.75, 1.25)(chance_);
   poll_timer_ = loop_.after(std::chrono::duration_cast<base::Duration>(every * factor), [this] {
-    look(false);
     set_poll_timer();
+    look(false);
   });
 }
 
 void Attempts::set_output_timer() {
   output_timer_ = loop_.after(between_outputs, [this] {
-    if (!attempts_.empty()) flush();
     set_output_timer();
+    if (!attempts_.empty()) flush();
   });
 }
 
@@ -93,20 +95,19 @@ void Attempts::look(bool wake_up) {
   wants_claim_ = true;
   if (!wake_up) return flush();
   waiting_ = false;
-  woken_ = telling_wait_;
+  woken_ = static_cast<bool>(telling_wait_);
   if (telling_wait_) return;
   free_slots() > 0 ? tell_wait() : flush();
 }
 
 void Attempts::tell_wait() {
-  telling_wait_ = true;
-  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)}, lifetime_.bind([this](const Answer& answer) {
-    telling_wait_ = false;
-    const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
-    waiting_ = answer && !was_woken;
-    if (answer || wants_claim_) look(false);
-    say_if_stopped();
-  }));
+  membership_.call(Line::Way::work, "wait_v1", {argument_of(true)},
+                   lifetime_.bind(telling_wait_.until([this](const Answer& answer) {
+                     const bool was_woken = std::exchange(woken_, false);  // the database waits for us no more
+                     waiting_ = answer && !was_woken;
+                     if (answer || wants_claim_) look(false);
+                     say_if_stopped();
+                   })));
 }
 
 void Attempts::soon() {
@@ -129,15 +130,24 @@ std::size_t Attempts::free_slots() const {
 void Attempts::flush() {
   soon_timer_.cancel();
   if (in_flight_ || !membership_.is_joined() || membership_.is_telling_again() || !line_.is_up(Line::Way::work)) return;
-  Report report;
-  add_ends(report);
-  add_starts(report);
-  add_output(report);
-  const bool frees_slots = !report.ends.empty();
-  if (wants_claim_ || frees_slots) report.most = free_slots();
+  const std::shared_ptr<Report> report = new_report();
+  add_ends(*report);
+  add_starts(*report);
+  add_output(*report);
+  const bool frees_slots = !report->ends.empty();
+  if (wants_claim_ || frees_slots) report->most = free_slots();
   wants_claim_ = false;
-  if (report.is_empty()) return;
-  send(std::move(report));
+  if (!report->is_empty()) send(report);
+}
+
+// One that nobody takes is lost, why ever that is: what it says is told again.
+std::shared_ptr<Report> Attempts::new_report() {
+  return {new Report(), [this, there = lifetime_.watch()](const Report* report) {
+            const std::unique_ptr<const Report> owned(report);
+            if (!there() || report->is_taken) return;
+            report_is_lost(*report);
+            if (report->most > 0 && report->is_sent) lost_claim_ = true;
+          }};
 }
 
 // An end that goes now tells of its start, too.
@@ -218,7 +228,9 @@ void Attempts::add_ends(Report& report) {
 std::optional<OutputSender::Portion> Attempts::last_output(RunId run, Attempt& attempt) {
   try {
     const bool can_go_before = !attempt.made_here && (attempt.start_told || attempt.started);
-    if (attempt.output.left() > most_in_report && can_go_before) return std::nullopt;
+    const std::uint64_t left = attempt.output.left();
+    if (left > most_in_report && can_go_before) return std::nullopt;
+    if (left > most_in_call) return attempt.output.unreadable(output_size(options_.tasks, run));
     OutputSender::Portion last = attempt.output.next(0, true);
     attempt.unread_since.reset();
     return last;
@@ -273,23 +285,23 @@ std::uint64_t Attempts::add_output_of(Report& report, RunId run, Attempt& attemp
   }
 }
 
-void Attempts::send(Report report) {
-  in_flight_ = true;
-  changing_ = report.most > 0 || !report.ends.empty();
-  report.is_behind = report.most > 0 && !places_.empty() && loop_.now() < full_look_at_;
-  const auto shared = std::make_shared<Report>(std::move(report));
-  std::vector<Argument> arguments = arguments_of(*shared);
+void Attempts::send(const std::shared_ptr<Report>& report) {
+  changing_ = report->most > 0 || !report->ends.empty();
+  report->is_behind = report->most > 0 && !places_.empty() && loop_.now() < full_look_at_;
+  std::vector<Argument> arguments = arguments_of(*report);
   arguments.insert(arguments.end(),
-                   {argument_of(shared->most), array_of(turns_), array_of(closed_groups()), limits(),
-                    shared->is_behind ? places() : Argument(), argument_of(membership_.told_timeline())});
-  membership_.call(Line::Way::work, "report_v1", std::move(arguments),
-                   lifetime_.bind([this, shared, incarnation = membership_.incarnation()](const Answer& answer) {
-                     in_flight_ = false;
-                     if (std::exchange(changing_, false)) changed_ = membership_.now();
-                     take(*shared, answer, incarnation == membership_.incarnation());
-                     if (answer) go_on();
-                     say_if_stopped();
-                   }));
+                   {argument_of(report->most), array_of(turns_), array_of(closed_groups()), limits(),
+                    report->is_behind ? places() : Argument(), argument_of(membership_.told_timeline())});
+  membership_.call(
+      Line::Way::work, "report_v1", std::move(arguments),
+      lifetime_.bind(in_flight_.until([this, report, incarnation = membership_.incarnation()](const Answer& answer) {
+        if (std::exchange(changing_, false)) changed_ = membership_.now();
+        take(*report, answer, incarnation == membership_.incarnation());
+        report->is_taken = true;
+        if (answer) go_on();
+        say_if_stopped();
+      })));
+  report->is_sent = true;
 }
 
 // What has happened meanwhile is told at once, but for output, which has its own time.
@@ -337,6 +349,10 @@ void Attempts::take_rows(const Report& report, const Result& rows, bool claims_c
     const bool is_end = std::ranges::any_of(report.ends, [run](const End& end) { return end.run == run; });
     if (kind == "end" && number(row, attempt) == static_cast<std::int64_t>(State::queued)) sweep_for(report, run);
     kind == "end" ? take_end(run, number(row, attempt)) : take_fenced(run, is_end);
+  }
+  for (const Report::Start& start : report.starts) {
+    const auto found = attempts_.find(start.run);
+    if (found != attempts_.end() && !found->second.fenced) announce(start.run, found->second);
   }
   for (const End& end : report.ends) {  // what was not answered is told again, a little later
     const auto found = attempts_.find(end.run);
@@ -398,6 +414,18 @@ std::optional<RunId> Attempts::latest(TaskId id) const {
 bool Attempts::is_live(RunId run) const {
   const auto found = attempts_.find(run);
   return found != attempts_.end() && !found->second.gone;
+}
+
+bool Attempts::is_announced(RunId run) const {
+  const auto found = attempts_.find(run);
+  return found != attempts_.end() && found->second.announced;
+}
+
+bool Attempts::is_here(TaskId id, std::uint32_t attempt) const {
+  const std::optional<RunId> run = latest(id);
+  if (!run || run->attempt < attempt) return false;
+  const Attempt& ours = attempts_.at(*run);
+  return !ours.concluded && !ours.fenced;
 }
 
 std::optional<TaskId> Attempts::task_of_keeper(pid_t keeper) const {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -21,6 +22,7 @@
 #include "task/postgres/membership.h"
 #include "task/postgres/output_sender.h"
 #include "task/postgres/report.h"
+#include "task/postgres/under_way.h"
 #include "task/runner.h"
 #include "task/shortages.h"
 #include "task/usage_limit.h"
@@ -42,6 +44,8 @@ class Attempts {
     std::function<void(RunId, bool is_new)> began;
     std::function<void(RunId)> gone;
     std::function<void(RunId)> never_began;
+    /// The database knows that a run has begun.
+    std::function<void(RunId)> announced;
     std::function<void(TaskId, std::string_view body)> starts;  ///< it is about to
     /// The end of a task was taken: it may be over, or queued again.
     std::function<void(TaskId)> ended;
@@ -87,6 +91,10 @@ class Attempts {
   std::optional<RunId> latest(TaskId id) const;
   /// It has processes here.
   bool is_live(RunId run) const;
+  /// The database knows that it has begun.
+  bool is_announced(RunId run) const;
+  /// That attempt of a task, or a later one, is this worker's, and has not ended.
+  bool is_here(TaskId id, std::uint32_t attempt) const;
 
   /// Takes nothing more.
   void close() { closed_ = true; }
@@ -113,6 +121,7 @@ class Attempts {
     bool never_began = false;
     bool made_here = false;  // its outcome: no keeper knows of it
     bool start_told = false;
+    bool announced = false;  // and that was taken
     bool end_told = false;   // it is on its way
     bool concluded = false;  // the database has its end, or does not want it
     bool fenced = false;
@@ -141,7 +150,8 @@ class Attempts {
   bool may_run_again(RunId run, const Attempt& attempt) const;
   std::optional<OutputSender::Portion> last_output(RunId run, Attempt& attempt);
   void warn_of_unread(RunId run, const std::system_error& error);
-  void send(Report report);
+  std::shared_ptr<Report> new_report();
+  void send(const std::shared_ptr<Report>& report);
   void go_on();
   void take(const Report& report, const Answer& answer, bool claims_count);
   void take_claims(const Report& report, const Result& rows);
@@ -152,12 +162,14 @@ class Attempts {
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
+  bool has_run_here(RunId run) const;
   static void describe(Attempt& attempt, const OwnAttempt& own);
   /// Its end was told, and may be told again after a failover.
   bool was_reported(std::int64_t fence) const;
   void take_forgotten();
   void take_given_up();
   void take_end(RunId run, std::int64_t state);
+  void announce(RunId run, Attempt& attempt);
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);
   std::size_t free_slots() const;
@@ -212,7 +224,7 @@ class Attempts {
   std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them
 
   bool closed_ = false;
-  bool in_flight_ = false;
+  UnderWay in_flight_;
   bool lost_claim_ = false;      // the answer to one never came: a beat tells what we have
   bool changing_ = false;        // the report that is on its way asks for tasks, or tells ends
   base::Duration changed_ = {};  // when the last such report was over
@@ -222,7 +234,7 @@ class Attempts {
   base::TimePoint full_look_at_ = {};  // until then looks begin behind the places
   transport::Loop::Timer full_look_;
   std::map<std::int64_t, std::pair<std::int64_t, TaskId>> places_;  // by lane: priority and id of the last task taken
-  bool telling_wait_ = false;                                       // it is being told
+  UnderWay telling_wait_;                                           // it is being told
   bool woken_ = false;                                              // meanwhile
   transport::Loop::Timer poll_timer_;
   transport::Loop::Timer output_timer_;

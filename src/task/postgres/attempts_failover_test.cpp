@@ -268,6 +268,20 @@ TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndSomebodyElseHasNowIsEnded) {
   EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
 }
 
+TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHasToldTheEndOfIsNotRunAgain) {
+  write_output(seven, "it has run");
+  restart(
+      R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1},{"task":8,"fence":32,"attempt":1}]})");
+  told_running();
+  answer_recovery("[]", "[]");
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, (std::vector<TaskId>{7, 8}));
+  EXPECT_EQ(told.reasons.front(), static_cast<std::int64_t>(Reason::lost));
+  EXPECT_EQ(told.flags.front() & End::put_back, 0);
+  EXPECT_NE(told.flags.back() & End::put_back, 0) << "that one never began";
+}
+
 TEST_F(AttemptsFailoverTest, WhatWasGivenUpWhileThereWasNoDaemonIsEndedAndItsEndTold) {
   recorded = {seven, eight};
   runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}};

@@ -108,7 +108,11 @@ class AttemptsTest : public MemberTest {
     calls.began = [](RunId, bool) {};
     calls.gone = [](RunId) {};
     calls.never_began = [](RunId) {};
-    calls.ended = [this](TaskId id) { ended.push_back(id); };
+    calls.announced = [](RunId) {};
+    calls.ended = [this](TaskId id) {
+      if (line.has_no_memory) throw std::bad_alloc();
+      ended.push_back(id);
+    };
     calls.stopped = [this] { ++stops; };
     attempts.emplace(loop, log, line, *membership, *agents,
                      Attempts::Options{.tasks = tasks.get(), .worker = "one", .output = output}, std::move(calls));

@@ -200,5 +200,17 @@ TEST_F(AttemptsOutputTest, AnEndGoesWhenItsOutputCanBeReadAgain) {
   EXPECT_EQ(kept[7], "all");
 }
 
+TEST_F(AttemptsOutputTest, OutputOfALostAttemptThatNoConnectionTakesAtOnceIsDroppedAndNothingWaitsForIt) {
+  make_attempts(64 * mebibyte);
+  attempts->joined({});
+  write_output(seven, std::string(40 * mebibyte, 'x'));
+  have({claim(8, 32)});
+  attempts->joined({{.task = 8, .fence = 32, .attempt = 1}, {.task = 7, .fence = 31, .attempt = 1, .started = true}});
+  advance(10ms);
+  const FakeLine::Call call = line.take("report_v1");
+  EXPECT_TRUE(ReportTold(call.arguments).has_end(7));
+  EXPECT_LT(call.arguments.at(21).value_or("").size(), mebibyte);
+}
+
 }  // namespace
 }  // namespace duet::task::postgres

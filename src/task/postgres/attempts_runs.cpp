@@ -248,11 +248,16 @@ void Attempts::take_end(RunId run, std::int64_t state) {
   Attempt& attempt = attempts_.at(run);
   attempt.end_told = false;
   if (state == static_cast<std::int64_t>(State::running)) return cancel(run, attempt);
+  if (!attempt.never_began) announce(run, attempt);
   shortages_.forget(run.task);
   log_end(run, attempt, state);
   remember_end(run, attempt);
   conclude(run, attempt);
   calls_.ended(run.task);
+}
+
+void Attempts::announce(RunId run, Attempt& attempt) {
+  if (!std::exchange(attempt.announced, true)) calls_.announced(run);
 }
 
 void Attempts::log_end(RunId run, const Attempt& attempt, std::int64_t state) const {
@@ -296,7 +301,9 @@ void Attempts::conclude(RunId run, Attempt& attempt) {
 void Attempts::forget_if_over(RunId run) {
   const auto found = attempts_.find(run);
   if (found == attempts_.end() || !found->second.gone || !found->second.concluded) return;
+  const bool is_known = found->second.announced || found->second.adopted || found->second.never_began;
   attempts_.erase(found);
+  if (!is_known) calls_.never_began(run);  // for all that others know
   say_if_stopped();
 }
 

@@ -21,6 +21,9 @@ constexpr std::size_t most_told = 10'000;
 
 // What it believes us to have counts: what else we have is not ours any more.
 void Attempts::joined(const std::vector<OwnAttempt>& own) {
+  waiting_ = false;
+  set_poll_timer();
+  set_output_timer();
   std::set<std::pair<TaskId, std::int64_t>> ours;
   for (const OwnAttempt& each : own) {
     ours.emplace(each.task, each.fence);
@@ -28,9 +31,6 @@ void Attempts::joined(const std::vector<OwnAttempt>& own) {
     if (find(each.task, each.fence) == attempts_.end() && !will_be_told) take_unknown(each);
   }
   if (std::exchange(is_first_join_, false)) membership_.is_telling_again() ? take_forgotten() : take_given_up();
-  waiting_ = false;
-  set_poll_timer();
-  set_output_timer();
   if (membership_.is_telling_again()) return;  // it does not know yet what we have
   std::vector<RunId> others;
   for (const auto& [run, attempt] : attempts_) {
@@ -64,11 +64,18 @@ void Attempts::take_unknown(const OwnAttempt& own) {
   attempt.start_told = own.started;
   attempt.claimed = membership_.now();
   if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
-  if (!own.started && !told_.contains(own.fence)) return put_back(run, attempt, {});  // it never began
+  if (!own.started && !told_.contains(own.fence) && !has_run_here(run)) return put_back(run, attempt, {});
   attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
   attempt.made_here = true;
   attempt.gone = true;
   soon();
+}
+
+// Of what a daemon before ran and told the end of only the output is left. A server that took over may know neither.
+bool Attempts::has_run_here(RunId run) const {
+  if (!is_first_join_ || !membership_.is_telling_again()) return false;
+  const std::vector<RunId> outputs = runner_->outputs();
+  return std::ranges::find(outputs, run) != outputs.end();
 }
 
 // What a daemon before ran here and a server that took over may not know of: it is told, and the server decides. A beat
@@ -130,9 +137,13 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
   }
   for (const RunId run : lost) take_fenced(run);
+  if (waiting_) {  // while the beat was under way, our row was in use: who woke others passed us by
+    set_poll_timer();
+    look(false);
+  }
   // Of what we do not know it is certain that it never began only if no report was on its way together with the beat
   // that may have brought it, or told its end.
-  if (changing_ || beat.sent < changed_) return;
+  if ((in_flight_ && changing_) || beat.sent < changed_) return;
   for (const OwnAttempt& own : beat.own) {
     const auto found = find(own.task, own.fence);
     if (found == attempts_.end()) take_unknown(own);

@@ -6,6 +6,7 @@
 
 #include <boost/json/object.hpp>
 
+#include "duet/base/all_calls.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/value.h"
 #include "task/postgres/records.h"
@@ -59,6 +60,7 @@ void EventReader::end_reading() {
   timer_.cancel();
   journal_.set_current(false);
   follows_ = false;
+  behind_ = false;
   caught_up();
 }
 
@@ -78,13 +80,12 @@ void EventReader::reach_back(std::uint64_t first, Done done) {
 // nobody wanted it is not told.
 void EventReader::refresh() {
   if (refreshing_ || !membership_.is_joined() || !line_.is_up(Line::Way::watch)) return;
-  refreshing_ = true;
   line_.call(Line::Way::watch, "number_v1", {argument_of(most_read)}, [](const Answer&) {});
-  line_.call(Line::Way::watch, "read_events_state_v1", {}, lifetime_.bind([this](const Answer& answer) {
-    refreshing_ = false;
-    take_state(answer);
-    placed();
-  }));
+  line_.call(Line::Way::watch, "read_events_state_v1", {},
+             lifetime_.bind(refreshing_.until([this](const Answer& answer) {
+               take_state(answer);
+               placed();
+             })));
 }
 
 void EventReader::take_state(const Answer& answer) {
@@ -110,9 +111,11 @@ void EventReader::take_state(const Answer& answer) {
 }
 
 void EventReader::line_is_down() {
-  for (auto& [first, done] : std::exchange(waiting_, {})) done();
-  caught_up();
-  placed();
+  base::AllCalls calls;
+  for (const auto& [first, done] : std::exchange(waiting_, {})) calls.make(done);
+  calls.make([this] { caught_up(); });
+  calls.make([this] { placed(); });
+  calls.check();
 }
 
 void EventReader::after_placing(Done done) {
@@ -123,7 +126,7 @@ void EventReader::after_placing(Done done) {
 
 void EventReader::placed() {
   placing_.cancel();
-  for (const Done& done : std::exchange(after_placing_, {})) done();
+  base::call_all(std::exchange(after_placing_, {}));
 }
 
 void EventReader::catch_up(Done done) {
@@ -136,20 +139,20 @@ void EventReader::catch_up(Done done) {
              }));
 }
 
-void EventReader::caught_up() {
-  for (const Done& done : std::exchange(catching_up_, {})) done();
-}
+void EventReader::caught_up() { base::call_all(std::exchange(catching_up_, {})); }
 
 void EventReader::become_current() {
-  for (auto& [first, done] : std::exchange(waiting_, {})) {
+  base::AllCalls calls;
+  for (const auto& [first, done] : std::exchange(waiting_, {})) {
     // Who asks for what has yet to come is told from where on it could begin.
     const bool is_ahead = first > journal_.next() && first != UINT64_MAX;
     if ((first >= journal_.oldest() && !is_ahead) || !line_.is_up(Line::Way::watch)) {
-      done();
+      calls.make(done);
     } else {
-      fetch_before(is_ahead ? 1 : first, done);
+      calls.make([&, from = is_ahead ? 1 : first] { fetch_before(from, done); });
     }
   }
+  calls.check();
 }
 
 // A portion at a time, from the newest back, as far as the journal has room: what is published meanwhile lets go of
@@ -174,12 +177,8 @@ void EventReader::fetch_before(std::uint64_t first, const Done& done) {
 void EventReader::set_timer() {
   const base::Duration every = line_.standing().listens ? look_with_wakes : look_without;
   timer_ = loop_.after(every, [this] {
-    if (journal_.is_current()) {
-      look();
-    } else {
-      refresh();
-    }
     set_timer();
+    journal_.is_current() ? look() : refresh();
   });
 }
 
@@ -191,22 +190,27 @@ void EventReader::look() {
 
 void EventReader::read_soon() {
   if (!wanted_ || !journal_.is_current()) return;
-  again_ = reading_;
+  again_ = static_cast<bool>(reading_);
   if (!reading_) read_on();
 }
 
 void EventReader::read_on() {
   if (!line_.is_up(Line::Way::watch)) return;
-  reading_ = true;
   again_ = false;
   const std::uint64_t next = journal_.next();
-  read(next - 1, most_read, [this, next](const tl::expected<std::vector<Event>, Fault>& events) {
-    reading_ = false;
-    const bool is_anew = journal_.next() != next;  // it has begun so meanwhile
-    if (events && wanted_ && !is_anew) take_events(*events);
-    if (events && (again_ || is_anew)) read_soon();
-    if (!reading_) caught_up();
-  });
+  read(next - 1, most_read, reading_.until([this, next](const tl::expected<std::vector<Event>, Fault>& events) {
+    if (!events) return caught_up();
+    calls_.before(*events, lifetime_.bind(reading_.until([this, next, events = *events] { take_read(next, events); })));
+  }));
+}
+
+void EventReader::take_read(std::uint64_t next, const std::vector<Event>& events) {
+  const bool is_anew = journal_.next() != next;  // it has begun so meanwhile
+  base::AllCalls calls;
+  if (wanted_ && !is_anew) calls.make([&] { take_events(events); });
+  if (again_ || is_anew) calls.make([this] { read_soon(); });
+  if (!reading_) calls.make([this] { caught_up(); });
+  calls.check();
 }
 
 void EventReader::take_events(const std::vector<Event>& events) {
@@ -222,7 +226,8 @@ void EventReader::take_events(const std::vector<Event>& events) {
     calls_.began_anew();
     return refresh();
   }
-  again_ = again_ || events.size() == most_read;
+  behind_ = events.size() == most_read;
+  again_ = again_ || behind_;
 }
 
 void EventReader::read(std::uint64_t after, std::size_t most, Told told) {

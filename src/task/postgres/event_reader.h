@@ -12,6 +12,7 @@
 #include "task/journal.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
+#include "task/postgres/under_way.h"
 
 namespace duet::task::postgres {
 
@@ -26,6 +27,9 @@ class EventReader {
     std::function<void()> began_anew;
     /// What happened while nobody read may not have been told.
     std::function<void()> became_current;
+    /// Calls when all is told that comes before these events.
+    std::function<void(const std::vector<Event>& events, std::function<void()> then)> before =
+        [](const std::vector<Event>&, const std::function<void()>& then) { then(); };
   };
 
   EventReader(transport::Loop& loop, Line& line, Membership& membership, Journal& journal, Calls calls);
@@ -35,6 +39,8 @@ class EventReader {
   /// What nobody wants any more is read for some seconds longer: short visits often follow one another.
   void set_wanted(bool wanted);
   bool is_wanted() const { return wanted_; }
+  /// There is more to tell than was read at once.
+  bool is_behind() const { return behind_; }
   /// There may be more.
   void look();
   /// The line is up, or the queue was joined.
@@ -68,6 +74,7 @@ class EventReader {
   void take_state(const Answer& answer);
   void read_soon();
   void read_on();
+  void take_read(std::uint64_t next, const std::vector<Event>& events);
   void take_events(const std::vector<Event>& events);
   void become_current();
   void fetch_before(std::uint64_t first, const Done& done);
@@ -82,9 +89,10 @@ class EventReader {
   Calls calls_;
   bool wanted_ = false;
   bool follows_ = false;  // since the journal was last placed it has been wanted
-  bool refreshing_ = false;
-  bool reading_ = false;
+  UnderWay refreshing_;
+  UnderWay reading_;
   bool again_ = false;
+  bool behind_ = false;
   std::vector<std::pair<std::uint64_t, Done>> waiting_;  // for the journal to be current
   std::vector<Done> catching_up_;                        // wait for what is committed to be told
   std::vector<Done> after_placing_;

@@ -293,6 +293,25 @@ TEST_F(EventReaderTest, WhatTheJournalHasNoRoomForIsNotFetchedWithoutEnd) {
   EXPECT_FALSE(is_reading());
 }
 
+TEST_F(EventReaderTest, EventsAreReadOnAfterAFault) {
+  reader->set_wanted(true);
+  line.lose("read_events_state_v1");
+  line.calls.clear();
+  advance(5s);
+  answer_state(5);
+  line.lose("read_events_v1");
+  advance(5s);
+  line.has_no_memory = true;
+  Result::Row late = event(5);
+  late.at(4) = "900000";  // it is written down that such a one was seen
+  EXPECT_THROW(answer_events(rows({late})), std::bad_alloc);
+  EXPECT_THROW(advance(5s), std::bad_alloc);
+  line.has_no_memory = false;
+  advance(5s);
+  answer_events(from_to(5, 5));
+  EXPECT_EQ(told, std::vector<std::uint64_t>{5});
+}
+
 TEST_F(EventReaderTest, ATaskThatAnEventToldOfIsKnown) {
   be_current();
   reader->look();

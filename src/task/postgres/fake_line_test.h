@@ -2,6 +2,7 @@
 
 #include <deque>
 #include <functional>
+#include <new>
 #include <set>
 #include <string>
 #include <utility>
@@ -23,6 +24,7 @@ class FakeLine final : public Line {
 
   void start(Events started) override { events = std::move(started); }
   void call(Way way, std::string_view function, std::vector<Argument> arguments, Done done) override {
+    if (has_no_memory) throw std::bad_alloc();
     calls.push_back({way, std::string(function), std::move(arguments), std::move(done)});
   }
   void listen(const std::string& channel) override { channels.insert(channel); }
@@ -63,7 +65,11 @@ class FakeLine final : public Line {
     take(function).done(tl::unexpected(Fault{kind, sqlstate, "the test says no"}));
   }
 
+  /// That call is never answered, and whoever made it hears nothing.
+  void lose(std::string_view function) { take(function); }
+
   bool up = true;
+  bool has_no_memory = false;
   bool listens = true;
   base::Duration waited = {};
   Events events;

@@ -5,8 +5,12 @@
 #include <system_error>
 #include <utility>
 
+#include "duet/base/all_calls.h"
+
 namespace duet::task::postgres {
 namespace {
+
+constexpr base::Duration longest_search = std::chrono::minutes(2);
 
 bool is_momentary(const std::string& sqlstate) {
   return sqlstate == "40001" || sqlstate == "40P01" || sqlstate == "55P03";
@@ -35,7 +39,9 @@ void Link::search_later() {
   pause_ = loop_.after(pauses_.next(random()), [this] { search(); });
 }
 
+// One that comes to nothing, without memory say, begins anew.
 void Link::search() {
+  pause_ = loop_.after(longest_search, [this] { search(); });
   search_.begin([this](tl::expected<ServerSearch::Found, std::string> outcome) { found(std::move(outcome)); });
 }
 
@@ -47,7 +53,10 @@ void Link::found(tl::expected<ServerSearch::Found, std::string> outcome) {
   } catch (const std::system_error& error) {
     return close(error.what());
   }
+  pause_.cancel();
   stage_ = Stage::greeting;
+  greeted_until_ = loop_.now() + options_.patience;
+  watch_time();
   if (events_.connected) {
     events_.connected();
   } else {
@@ -103,9 +112,11 @@ void Link::close(const std::string& why) {
     watch_time();
   }
   const auto there = lifetime_.watch();
-  if (sent) sent->answer(tl::unexpected(unknown(why)));
-  while (there() && !urgent.empty()) urgent.pop().answer(tl::unexpected(never(why)));
-  if (there() && events_.down) events_.down(why);
+  base::AllCalls calls;
+  if (sent) calls.make([&] { sent->answer(tl::unexpected(unknown(why))); });
+  while (there() && !urgent.empty()) calls.make([&] { urgent.pop().answer(tl::unexpected(never(why))); });
+  if (there() && events_.down) calls.make([&] { events_.down(why); });
+  calls.check();
 }
 
 void Link::call(Statement statement, Line::Done done, Place place) {
@@ -161,6 +172,7 @@ void Link::send(Call call) {
 void Link::answered(const Answer& answer) {
   Call call = std::move(*std::exchange(sent_, std::nullopt));
   inquiring_ = false;
+  greeted_until_ = loop_.now() + options_.patience;
   round_trip_ = std::chrono::duration_cast<std::chrono::microseconds>(loop_.now() - sent_at_);
   if (!answer && repeats(call, answer.error())) {
     const bool elsewhere = is_another_server(answer.error().sqlstate);
@@ -168,8 +180,11 @@ void Link::answered(const Answer& answer) {
     if (elsewhere) close(answer.error().message);
     return watch_time();
   }
-  pump();  // the server works on the next one meanwhile
-  call.answer(answer);
+  base::AllCalls calls;
+  calls.make([this] { pump(); });  // the server works on the next one meanwhile
+  if (stage_ == Stage::greeting) calls.make([this] { watch_time(); });
+  calls.make([&] { call.answer(answer); });
+  calls.check();
 }
 
 // What is asked while a connection is greeted is the greeter's to judge.
@@ -191,6 +206,7 @@ void Link::watch_time() {
   const auto consider = [&](std::optional<base::TimePoint> time) {
     if (time && (!next || *time < *next)) next = time;
   };
+  if (stage_ == Stage::greeting && !sent_) consider(greeted_until_);
   consider(urgent_.deadline());
   consider(waiting_.deadline());
   if (sent_ && sent_->done) consider(sent_->deadline);
@@ -204,7 +220,9 @@ void Link::watch_time() {
 void Link::check_time() {
   const auto there = lifetime_.watch();
   const base::TimePoint now = loop_.now();
-  if (stage_ == Stage::greeting && sent_ && sent_->deadline <= now) close("the server did not answer in time");
+  if (stage_ == Stage::greeting && (sent_ ? sent_->deadline : greeted_until_) <= now) {
+    close("the server did not answer in time");
+  }
   if (there() && sent_ && sent_->deadline <= now)
     sent_->answer(tl::unexpected(unknown("the database did not answer in time")));
   if (there() && is_slow() && waiting_.has_movable() && !std::exchange(slow_told_, true) && events_.slow)
@@ -219,9 +237,11 @@ void Link::check_time() {
 
 void Link::expire(CallQueue& queue, base::TimePoint now) {
   const auto there = lifetime_.watch();
+  base::AllCalls calls;
   while (there() && queue.deadline() && *queue.deadline() <= now) {
-    queue.pop().answer(tl::unexpected(never("the database could not be asked in time")));
+    calls.make([&] { queue.pop().answer(tl::unexpected(never("the database could not be asked in time"))); });
   }
+  calls.check();
 }
 
 void Link::look_after(base::TimePoint now) {

@@ -127,6 +127,7 @@ class Link {
   std::unique_ptr<Session> session_;
   std::uint64_t connection_ = 0;
   base::TimePoint up_since_;
+  base::TimePoint greeted_until_;  // whoever greets does nothing more by then
   transport::Loop::Timer pause_;
 
   CallQueue urgent_;

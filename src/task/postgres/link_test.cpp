@@ -391,6 +391,42 @@ TEST_F(LinkTest, AServerThatMayNotBeWrittenToIsPassedOver) {
   link_.reset();
 }
 
+// What a callback throws is nobody's end.
+struct Patience final : transport::Loop::Overseer {
+  void on_defect(const base::Activity&) override { ++defects; }
+  void on_turn(base::Duration, const base::Activity&) override {}
+  int defects = 0;
+};
+
+TEST_F(LinkTest, AServerWhoseGreetingFailedHereIsGreetedAnew) {
+  Patience patience;
+  loop_.set_overseer(&patience);
+  int greetings = 0;
+  events_.connected = [&] {
+    link_->ask({"SELECT 1", {}}, [&](const Answer& answer) {
+      if (!answer) return;
+      if (++greetings == 1) throw std::bad_alloc();
+      link_->accept();
+    });
+  };
+  begin(server().address(), {.patience = 200ms});
+  EXPECT_TRUE(await_ups(1));
+  EXPECT_EQ(patience.defects, 1);
+  loop_.set_overseer(nullptr);
+}
+
+TEST_F(LinkTest, AConnectionThatBreaksIsMadeAnewWhateverBecomesOfTheNews) {
+  Patience patience;
+  connect_through_proxy();
+  loop_.set_overseer(&patience);
+  link_->call({"SELECT pg_sleep(60)", {}}, [](const Answer&) { throw std::bad_alloc(); });
+  ASSERT_TRUE(await_sent());
+  proxy_->cut();
+  ASSERT_TRUE(turn_until(loop_, [&] { return patience.defects == 1; }));
+  EXPECT_EQ(ask("SELECT 7").value().text(), "7");
+  loop_.set_overseer(nullptr);
+}
+
 // How long was the longest turn? On a busy machine one may take long by itself; a call that blocks takes for ever here.
 struct Stopwatch final : transport::Loop::Overseer {
   void on_defect(const base::Activity&) override { throw; }

@@ -52,6 +52,7 @@ class MemberTest : public testing::Test {
     calls.problem = [this](const std::string& text) { problem = text; };
     calls.read_memory = [this] { return memory; };
     calls.write_memory = [this](const std::string& text) {
+      if (line.has_no_memory) throw std::bad_alloc();
       memory = text;
       return true;
     };

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 #include <boost/json/array.hpp>
 
+#include "duet/base/all_calls.h"
 #include "duet/rpc/json_scan.h"
 #include "duet/rpc/value.h"
 #include "task/postgres/records.h"
@@ -18,6 +20,7 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration between_hints = 20ms;  // wake-ups, and numbers of events
 constexpr base::Duration between_sweeps = 10s;
+constexpr base::Duration longest_sweep = 30s;  // it is answered before, or nobody takes the answer
 constexpr base::Duration between_nudges = 1s;  // a sweep is more than a hint
 constexpr base::Duration between_joins = 2s;
 constexpr std::int64_t most_numbered = 1000;
@@ -175,16 +178,14 @@ base::Duration Membership::lost_after(base::Duration lease) const {
 
 // The new incarnation is written down before the database hears of it: whichever of both it has, we can show.
 void Membership::join() {
-  join_timer_.cancel();
-  if (joining_ || left_ || !line_.is_up(Line::Way::watch)) return;
+  if (left_) return;
+  join_later();  // should this come to nothing
+  if (joining_ || !line_.is_up(Line::Way::watch)) return;
   WorkerMemory next = memory_;
   if (next.next.empty()) next.next = random_uuid();
   if (!remember(next)) {
-    calls_.problem("the queue: who this worker is cannot be written down");
-    join_timer_ = loop_.after(jittered(between_joins), [this] { join(); });
-    return;
+    return calls_.problem("the queue: who this worker is cannot be written down");
   }
-  joining_ = true;
   joined_ = false;
   const WorkerOffer offer = calls_.offer();
   std::vector<Argument> old;
@@ -200,11 +201,16 @@ void Membership::join() {
        options_.place, argument_of(milliseconds(told)), argument_of(milliseconds(lost_after(told))),
        array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents), argument_of(offer.slots),
        argument_of(settings_.run), options_.version, argument_of(protocol)},
-      lifetime_.bind([this, sent, told](const Answer& answer) {
-        joining_ = false;
+      lifetime_.bind(joining_.until([this, sent, told](const Answer& answer) {
         last_beat_ = answer ? sent : last_beat_;
         take_join(answer, told);
-      }));
+      })));
+}
+
+void Membership::join_later() {
+  join_timer_ = loop_.after(jittered(between_joins), [this] {
+    if (!joined_) join();
+  });
 }
 
 void Membership::take_join(const Answer& answer, base::Duration told_lease) {
@@ -218,6 +224,7 @@ void Membership::take_join(const Answer& answer, base::Duration told_lease) {
   next.incarnation = std::exchange(next.next, {});
   remember(next);
   joined_ = true;
+  set_beat_timer();
   refusal_.clear();
   calls_.problem({});
   extend(last_beat_, told_lease);
@@ -257,9 +264,7 @@ void Membership::take_join_refusal(const Fault& fault) {
     if (!was_member()) refusal_ = why;  // else it may be given back: what runs goes on
   }
   calls_.problem("the queue: " + why);
-  join_timer_ = loop_.after(jittered(between_joins), [this] {
-    if (!joined_) join();
-  });
+  join_later();
 }
 
 // Somebody took us for gone, or our lease was over.
@@ -276,24 +281,23 @@ void Membership::recover() {
     recover_timer_ = loop_.after(50ms, [this] { recover(); });
     return;
   }
-  recovering_here_ = true;
   const std::int64_t timeline = memory_.timeline;
-  call(Line::Way::watch, "recover_v1", {calls_.remembered()}, [this, timeline](const Answer& answer) {
-    recovering_here_ = false;
-    if (!answer) {
-      recover_timer_ = loop_.after(jittered(1s), [this] {
-        if (joined_ && line_.is_up(Line::Way::watch)) recover();
-      });
-      return;
-    }
-    told_timeline_ = timeline;
-    recovered_timeline_ = timeline;
-    const json::object told = object_of(*answer);
-    recovering_ = flag_in(told, "recovering");
-    calls_.recovered(recovery_of(told));
-    calls_.problem({});
-    begin_work();
-  });
+  call(Line::Way::watch, "recover_v1", {calls_.remembered()},
+       recovering_here_.until([this, timeline](const Answer& answer) {
+         if (!answer) {
+           recover_timer_ = loop_.after(jittered(1s), [this] {
+             if (joined_ && line_.is_up(Line::Way::watch)) recover();
+           });
+           return;
+         }
+         const json::object told = object_of(*answer);
+         recovering_ = flag_in(told, "recovering");
+         calls_.recovered(recovery_of(told));
+         told_timeline_ = timeline;
+         recovered_timeline_ = timeline;
+         calls_.problem({});
+         begin_work();
+       }));
 }
 
 bool Membership::remember(const WorkerMemory& memory) {
@@ -345,7 +349,7 @@ void Membership::set_beat_timer() {
 }
 
 void Membership::beat_soon() {
-  beat_again_ = beating_;
+  beat_again_ = static_cast<bool>(beating_);
   if (joined_ && !beating_) beat();
 }
 
@@ -359,7 +363,7 @@ void Membership::after_beat(std::function<void()> call) {
 
 void Membership::call_after_beat() {
   after_beat_timer_.cancel();
-  for (const auto& call : std::exchange(after_beat_, {})) call();
+  base::call_all(std::exchange(after_beat_, {}));
 }
 
 void Membership::beat() {
@@ -367,27 +371,30 @@ void Membership::beat() {
   if (!joined_ || beating_ || left_ || !line_.is_up(Line::Way::watch)) return;
   if (is_lease_over()) return rejoin();
   if (told_timeline_ != memory_.timeline) return recover();  // before anything else
-  beating_ = true;
   const WorkerOffer offer = calls_.offer();
   const base::Duration told = std::max<base::Duration>(kept_lease_, settings_.lease);
   const base::Duration sent = now();
   // Never that we do not wait: who is woken is taken off the list, and a beat of before could undo what wait_v1 says.
   const Argument waits = offer.waiting ? argument_of(true) : Argument();
-  const auto waiters = std::exchange(after_beat_, {});
-  after_beat_timer_.cancel();
   call(Line::Way::watch, "beat_v1",
        {waits, argument_of(offer.slots), array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents),
         argument_of(milliseconds(told)), argument_of(milliseconds(lost_after(told)))},
-       [this, sent, told, waiters](const Answer& answer) {
-         beating_ = false;
+       beating_.until([this, sent, told](const Answer& answer) {
+         base::AllCalls calls;
          if (answer && !left_) {
-           last_beat_ = sent;
-           extend(sent, told);
-           take_beat(sent, *answer);
+           calls.make([&] {
+             last_beat_ = sent;
+             extend(sent, told);
+             take_beat(sent, *answer);
+           });
          }
-         for (const auto& call : waiters) call();
-         if (std::exchange(beat_again_, false)) beat_soon();
-       });
+         for (const auto& call : std::exchange(after_this_one_, {})) calls.make(call);
+         if (std::exchange(beat_again_, false)) calls.make([this] { beat_soon(); });
+         calls.check();
+       }));
+  std::ranges::move(after_beat_, std::back_inserter(after_this_one_));
+  after_beat_.clear();
+  after_beat_timer_.cancel();
 }
 
 // The keepers hear of a shorter lease before the database does, and of a longer one after it: else others could take
@@ -493,12 +500,11 @@ void Membership::ask_for_sweep(base::Duration wait) {
 
 void Membership::sweep() {
   sweep_at_.reset();
-  sweep_again_ = sweeping_;
+  sweep_again_ = static_cast<bool>(sweeping_);
   if (sweeping_ || left_) return;
   if (!joined_ || !line_.is_up(Line::Way::watch)) return sweep_in(jittered(between_sweeps));
-  sweeping_ = true;
-  call(Line::Way::watch, "sweep_v1", {}, [this](const Answer& answer) {
-    sweeping_ = false;
+  sweep_timer_ = loop_.after(longest_sweep, [this] { sweep(); });  // should this come to nothing
+  call(Line::Way::watch, "sweep_v1", {}, sweeping_.until([this](const Answer& answer) {
     sweep_in(jittered(answer || !sweep_again_ ? between_sweeps : between_joins));
     if (!answer) return;
     const json::object told = object_of(*answer);
@@ -508,7 +514,7 @@ void Membership::sweep() {
     if (const std::int64_t due = number_in(told, "nextDueMs"); due >= 0) {
       sweep_in(std::min<base::Duration>(std::chrono::milliseconds(due + 1), between_sweeps));
     }
-  });
+  }));
 }
 
 void Membership::number_soon() {
@@ -521,15 +527,14 @@ void Membership::number_soon() {
 void Membership::number() {
   number_timer_.cancel();
   if (!line_.is_up(Line::Way::watch)) return;
-  numbering_ = true;
   number_again_ = false;
   numbered_at_ = loop_.now();
-  line_.call(Line::Way::watch, "number_v1", {argument_of(most_numbered)}, lifetime_.bind([this](const Answer& answer) {
-    numbering_ = false;
-    const std::int64_t count = answer ? answer->number(0, 0).value_or(0) : 0;
-    if (count > 0) calls_.numbered();
-    if (count == most_numbered || number_again_) number_soon();
-  }));
+  line_.call(Line::Way::watch, "number_v1", {argument_of(most_numbered)},
+             lifetime_.bind(numbering_.until([this](const Answer& answer) {
+               const std::int64_t count = answer ? answer->number(0, 0).value_or(0) : 0;
+               if (count == most_numbered || number_again_) number_soon();
+               if (count > 0) calls_.numbered();
+             })));
 }
 
 void Membership::wake(std::int32_t lane, std::int64_t count) {
@@ -581,8 +586,10 @@ void Membership::stop() {
   call_after_beat();
 }
 
+// A server that has not been told what we had would give back what has run: it keeps us, and the next daemon here
+// tells.
 void Membership::leave(std::function<void()> left) {
-  const bool is_there = joined_ && line_.is_up(Line::Way::watch);
+  const bool is_there = joined_ && line_.is_up(Line::Way::watch) && !is_telling_again();
   stop();
   if (!is_there) return left();
   joined_ = false;

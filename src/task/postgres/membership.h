@@ -17,6 +17,7 @@
 #include "task/postgres/line.h"
 #include "task/postgres/liveness.h"
 #include "task/postgres/server_check.h"
+#include "task/postgres/under_way.h"
 #include "task/postgres/worker_memory.h"
 
 namespace duet::task::postgres {
@@ -129,7 +130,7 @@ class Membership {
   /// Others may have given us up.
   bool is_lease_over() const;
   /// What runs here is being told again: until that is known nothing else is to be told of it.
-  bool is_telling_again() const { return recovering_here_ || told_timeline_ != memory_.timeline; }
+  bool is_telling_again() const { return static_cast<bool>(recovering_here_) || told_timeline_ != memory_.timeline; }
   /// The timeline of the server that was told.
   std::int64_t told_timeline() const { return told_timeline_; }
   /// It knows what others have.
@@ -165,7 +166,7 @@ class Membership {
   /// A task is due then: nobody else may know.
   void sweep_in(base::Duration wait);
   void sweep_when(base::UtcTime due);
-  /// The worker is gone from the queue when this calls, or cannot be reached.
+  /// The worker is gone from the queue when this calls, or cannot be reached, or has still to tell what it had.
   void leave(std::function<void()> left);
   /// No more beats: the daemon ends, and its worker stays in the queue.
   void stop();
@@ -177,6 +178,7 @@ class Membership {
   std::optional<std::string> check(const boost::json::object& hello, std::int64_t seen);
   std::string take_hello_fault(const Fault& fault);
   void join();
+  void join_later();
   void take_join(const Answer& answer, base::Duration told_lease);
   base::Duration lost_after(base::Duration lease) const;
   void take_join_refusal(const Fault& fault);
@@ -213,13 +215,14 @@ class Membership {
 
   bool copied_ = false;
   bool joined_ = false;
-  bool joining_ = false;
-  bool beating_ = false;
+  UnderWay joining_;
+  UnderWay beating_;
   bool beat_again_ = false;
   bool has_beaten_ = false;  // and was answered
   transport::Loop::Timer after_beat_timer_;
-  std::vector<std::function<void()>> after_beat_;  // one that was not sent yet
-  bool recovering_here_ = false;                   // what we run is being told again
+  std::vector<std::function<void()>> after_beat_;      // one that was not sent yet
+  std::vector<std::function<void()>> after_this_one_;  // the one under way
+  UnderWay recovering_here_;                           // what we run is being told again
   bool left_ = false;
   bool draining_ = false;
   bool recovering_ = false;
@@ -237,9 +240,9 @@ class Membership {
   base::Duration kept_lease_;  // that the keepers know of
   Liveness liveness_;
 
-  bool numbering_ = false;
+  UnderWay numbering_;
   bool number_again_ = false;
-  bool sweeping_ = false;
+  UnderWay sweeping_;
   bool sweep_again_ = false;  // something has become due since the one under way was sent
   std::map<std::int32_t, std::int64_t> ready_;
   std::optional<base::TimePoint> sweep_at_;

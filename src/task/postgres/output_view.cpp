@@ -62,6 +62,12 @@ std::uint64_t OutputView::end_of_lost(std::uint64_t offset) const {
   return offset;
 }
 
+// Nothing is there of one that has not told anything yet.
+std::uint64_t OutputView::begin_of(std::uint32_t attempt) const {
+  const auto found = std::ranges::find(attempts_, attempt, &Attempt::number);
+  return found == attempts_.end() ? total_ : found->begin;
+}
+
 std::optional<OutputRange> OutputView::gap_at(std::uint64_t offset) const {
   for (const Attempt& attempt : attempts_) {
     for (const OutputRange& gap : attempt.dropped) {

@@ -19,8 +19,8 @@ class OutputView {
   explicit OutputView(const boost::json::object& state);
 
   std::uint64_t total() const { return total_; }
-  /// Where the last attempt begins.
-  std::uint64_t last_begin() const { return attempts_.empty() ? 0 : attempts_.back().begin; }
+  /// Where that attempt begins, which is the last one.
+  std::uint64_t begin_of(std::uint32_t attempt) const;
   /// Where the first byte is that is there, at this offset or behind it.
   std::uint64_t start(std::uint64_t offset) const;
   /// Of rows of `read_output_v1` for that start.

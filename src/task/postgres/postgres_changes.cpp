@@ -345,11 +345,9 @@ void PostgresQueue::take_pauses() {
   std::vector<std::string> changed;
   std::ranges::set_symmetric_difference(now, *told_pauses_, std::back_inserter(changed));
   if (changed.empty()) return;
-  telling_pauses_ = true;
   const std::string& group = changed.front();
   alter("pause_v1", {group, argument_of(now.contains(group)), argument_of(true)},
-        [this, group, is_paused = now.contains(group)](const FoundObject& answer, bool /*again*/) {
-          telling_pauses_ = false;
+        telling_pauses_.until([this, group, is_paused = now.contains(group)](const FoundObject& answer, bool) {
           if (!answer) {
             pauses_timer_ = loop_.after(std::chrono::seconds(2), [this] { take_pauses(); });
             return;
@@ -360,7 +358,7 @@ void PostgresQueue::take_pauses() {
           remember_pauses(std::move(told));
           attempts_.look(false);
           take_pauses();
-        });
+        }));
 }
 
 void PostgresQueue::remember_pauses(std::set<std::string> paused) {

@@ -5,13 +5,13 @@
 
 #include <boost/json/array.hpp>
 
-#include "duet/rpc/utf8.h"
 #include "task/output.h"
 #include "task/postgres/output_view.h"
 #include "task/postgres/postgres_queue.h"
 #include "task/postgres/records.h"
 #include "task/refusal.h"
 #include "task/task_output.h"
+#include "task/transition.h"
 
 // Output: from the files here, where all of it was written here; else from the database.
 
@@ -98,8 +98,9 @@ void PostgresQueue::tidy() {
   for (const RunId run : *runs) ids.insert(static_cast<std::int64_t>(run.task));
   if (ids.empty()) return;
   line_.call(Line::Way::work, "read_known_v1", {array_of(std::vector<std::int64_t>(ids.begin(), ids.end()))},
-             lifetime_.bind([this, runs](const Answer& answer) {
-               if (!answer) return;
+             lifetime_.bind([this, runs, told = membership_.told_timeline()](const Answer& answer) {
+               // It may come from a server that has taken over since.
+               if (!answer || membership_.is_telling_again() || told != membership_.told_timeline()) return;
                std::set<TaskId> known;
                for (std::size_t row = 0; row < answer->rows(); ++row) {
                  known.insert(static_cast<TaskId>(answer->number(row, 0).value_or(0)));
@@ -124,6 +125,7 @@ void PostgresQueue::remove_outputs(std::vector<RunId> runs, const std::set<TaskI
 std::optional<Queue::Ticket> PostgresQueue::await_output(TaskId id, base::Duration limit, LookAtOutput look) {
   const Ticket ticket = output_waiters_.wait(id, limit, std::move(look));
   follower_.audience_changed();
+  tell_own_output();
   output_waiters_.take(id);
   if (!output_waiters_.is_waiting(ticket)) return std::nullopt;
   watch_output();
@@ -134,24 +136,48 @@ void PostgresQueue::stop_awaiting_output(const Ticket& ticket) { output_waiters_
 
 void PostgresQueue::output_audience_changed() {
   follower_.audience_changed();
-  list(
-      {.state = State::running, .limit = 1000},
-      [this](const Task& task) {
-        tell_remote(task.id, false);
-        return true;
-      },
-      [](const std::optional<rpc::Error>&) {});
+  tell_own_output();
+  find_remote_output(0);
 }
 
-// A task that runs elsewhere, whose output somebody here wants as it comes.
-void PostgresQueue::tell_remote(TaskId id, bool from_start) {
-  if (attempts_.latest(id) || remote_output_.contains(id) || !tells_.output.wants(id)) return;
-  ask("read_output_state_v1", {argument_of(id)}, [this, id, from_start](const tl::expected<Object, rpc::Error>& state) {
-    if (!state || !state->contains("state")) return;
-    const OutputView view(*state);
-    remote_output_.try_emplace(id, from_start ? view.last_begin() : view.total());
-    watch_output();
-  });
+// Output comes behind the event that its task has started: by the time that we have caught up it was told, or nobody
+// read it.
+void PostgresQueue::tell_own_output() {
+  std::vector<RunId> runs = follower_.not_begun();
+  std::erase_if(runs, [this](RunId run) { return !attempts_.is_announced(run); });
+  if (runs.empty()) return;
+  events_.catch_up(lifetime_.bind([this, runs] {
+    for (const RunId run : runs) follower_.began(run);
+  }));
+}
+
+// Tasks that run, a portion at a time, from the oldest on; again if they cannot be asked for now.
+void PostgresQueue::find_remote_output(TaskId from) {
+  constexpr std::size_t portion = 1000;
+  ListQuery query{.state = State::running, .limit = portion, .sort = ListQuery::Sort::oldest};
+  if (from > 0) query.from = from;
+  const auto last = std::make_shared<std::pair<TaskId, std::size_t>>(from, 0);
+  list(
+      query,
+      [this, last](const Task& task) {
+        *last = {task.id, last->second + 1};
+        if (!follower_.is_telling_from({task.id, task.progress.attempts})) remote_output_.add(task.id, false);
+        return true;
+      },
+      [this, last](const std::optional<rpc::Error>& error) {
+        if (!error && last->second < portion) return;
+        if (!error) return find_remote_output(last->first);
+        if (!left_) find_timer_ = loop_.after(1s, [this, next = last->first] { find_remote_output(next); });
+      });
+}
+
+// The end of a task comes behind its last output, also here.
+void PostgresQueue::finish_remote_output(const std::vector<Event>& events, std::function<void()> then) {
+  std::vector<TaskId> ids;
+  for (const Event& event : events) {
+    if (tells_end(event)) ids.push_back(event.task);
+  }
+  remote_output_.finish(ids, std::move(then));
 }
 
 void PostgresQueue::watch_output() {
@@ -161,26 +187,10 @@ void PostgresQueue::watch_output() {
 
 // While somebody waits for output that is written elsewhere.
 void PostgresQueue::look_at_output() {
-  output_timer_.cancel();
   for (const TaskId id : output_waiters_.awaited()) {
-    if (!attempts_.latest(id)) output_waiters_.take(id);
+    if (!attempts_.is_here(id, 1)) output_waiters_.take(id);
   }
-  std::erase_if(remote_output_, [this](const auto& each) { return !tells_.output.wants(each.first); });
-  for (const auto& [id, offset] : remote_output_) {
-    if (!reading_output_.insert(id).second) continue;
-    read_output({.id = id, .offset = offset, .limit = OutputSender::largest_piece},
-                lifetime_.bind([this, id = id](const tl::expected<Output, rpc::Error>& output) {
-                  reading_output_.erase(id);
-                  const auto found = remote_output_.find(id);
-                  if (!output || found == remote_output_.end()) return;
-                  const std::string_view whole =
-                      output->done ? std::string_view(output->piece.bytes) : rpc::whole_characters(output->piece.bytes);
-                  if (!whole.empty()) tells_.output.tell(id, output->piece.offset, Stream::mixed, whole);
-                  found->second = output->piece.place_of(whole.size());
-                  if (output->done) remote_output_.erase(found);
-                }));
-  }
-  if (!remote_output_.empty() || !output_waiters_.is_empty()) watch_output();
+  if (!output_waiters_.is_empty()) watch_output();
 }
 
 }  // namespace duet::task::postgres

@@ -51,7 +51,10 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
           attempts_calls()),
       events_(loop, line, membership_, journal,
-              {.began_anew = [this] { tells_.journal_began_anew(); }, .became_current = [this] { look_at_waiters(); }}),
+              {.began_anew = [this] { tells_.journal_began_anew(); },
+               .became_current = [this] { look_at_waiters(); },
+               .before = [this](const std::vector<Event>& events,
+                                std::function<void()> then) { finish_remote_output(events, std::move(then)); }}),
       output_waiters_(loop),
       follower_(loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
                 {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
@@ -59,7 +62,13 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
                      [this](TaskId id, std::uint64_t offset, Stream stream, std::string_view text) {
                        tells_.output.tell(id, offset, stream, text);
                        output_waiters_.take(id);
-                     }}) {
+                     }}),
+      remote_output_(
+          loop, {.audience = tells_.output,
+                 .state = [this](TaskId id, const auto& told) { ask("read_output_state_v1", {argument_of(id)}, told); },
+                 .read = [this](const OutputQuestion& question, const GotOutput& got) { read_output(question, got); },
+                 .is_here = [this](TaskId id, std::uint32_t attempt) { return attempts_.is_here(id, attempt); },
+                 .may_tell = [this] { return !events_.is_behind(); }}) {
   store_.publish_to([this](std::vector<Event> events) { forward_events(std::move(events)); });
 }
 
@@ -144,7 +153,11 @@ Membership::Calls PostgresQueue::membership_calls() {
           .remembered = [this] { return attempts_.remembered(); },
           .recovered = [this](const Membership::Calls::Recovery& recovery) { attempts_.recovered(recovery); },
           .is_quiet = [this] { return attempts_.is_idle(); },
-          .look = [this] { attempts_.look(false); },
+          .look =
+              [this] {
+                attempts_.look(false);
+                check_stopped();  // nothing is to be told again, perhaps
+              },
           .has_room = [this] { return attempts_.has_room(); },
           .removed = [this] { tidy_in(1s); },
           .numbered =
@@ -186,6 +199,7 @@ Attempts::Calls PostgresQueue::attempts_calls() {
                 follower_.never_began(run);
                 bound_stop();
               },
+          .announced = [this](RunId /*run*/) { tell_own_output(); },
           .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
               [this](TaskId id) {
@@ -274,9 +288,11 @@ void PostgresQueue::once(std::string_view function, std::vector<Argument> argume
 
 void PostgresQueue::take(const Event& event) {
   if (tells_start(event)) {
-    const bool is_here = follower_.is_telling(event.task);
+    const std::optional<Task>* const task = events_.known(event.task);
+    const std::uint32_t attempt = task != nullptr && *task ? (*task)->progress.attempts : 0;
+    const bool is_here = follower_.is_telling_from({event.task, attempt});
     follower_.began(event.task);
-    if (!is_here) tell_remote(event.task, true);
+    if (!is_here) remote_output_.add(event.task, true);
   }
   if (!tells_end(event)) return;
   answer_waiters(event.task);
@@ -327,13 +343,11 @@ void PostgresQueue::forward_from_store(std::uint64_t told) {
 
 void PostgresQueue::forward() {
   if (telling_ || untold_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
-  telling_ = true;
   const Event& event = untold_.front();
   json::object params = rpc::parse_value(event.params).as_object();
   params.erase("seq");
   membership_.call(Line::Way::work, "tell_v1", {argument_of(event.seq), event.kind, rpc::to_text(params)},
-                   lifetime_.bind([this, seq = event.seq](const Answer& answer) {
-                     telling_ = false;
+                   lifetime_.bind(telling_.until([this, seq = event.seq](const Answer& answer) {
                      const std::string state = answer ? "" : answer.error().sqlstate;
                      const bool is_bad = state.starts_with("22") || state.starts_with("23");  // never to be taken
                      if (!answer && !is_bad) {
@@ -351,18 +365,16 @@ void PostgresQueue::forward() {
                      membership_.number_soon();
                      if (untold_.empty() && more_untold_) return forward_from_store(seq);
                      forward();
-                   }));
+                   })));
 }
 
 // For the daemon's own status; a moment old.
 void PostgresQueue::count_soon() {
   if (count_timer_ || counting_) return;
   count_timer_ = loop_.after(500ms, [this] {
-    counting_ = true;
-    ask("read_stats_v1", {}, [this](const tl::expected<Object, rpc::Error>& counts) {
-      counting_ = false;
+    ask("read_stats_v1", {}, counting_.until([this](const tl::expected<Object, rpc::Error>& counts) {
       if (counts) take_counts(*counts);
-    });
+    }));
   });
 }
 
@@ -475,9 +487,12 @@ void PostgresQueue::bound_stop() {
   stop_timer_ = loop_.after(end_patience, [this] { end_now(); });
 }
 
-// Whoever stops it leaves the queue: nothing is to wait for its lease.
+// Whoever stops it leaves the queue: nothing is to wait for its lease. A server that has just taken over hears first
+// how what ran has ended.
 void PostgresQueue::check_stopped() {
-  if (stopped_ && attempts_.is_empty() && attempts_.is_idle()) end_now();
+  if (!stopped_ || !attempts_.is_empty() || !attempts_.is_idle()) return;
+  const bool may_hear = membership_.is_joined() && line_.is_up(Line::Way::watch);
+  if (!may_hear || !membership_.is_telling_again()) end_now();
 }
 
 void PostgresQueue::end_now() {

@@ -21,7 +21,9 @@
 #include "task/postgres/event_reader.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
+#include "task/postgres/remote_output.h"
 #include "task/postgres/submits.h"
+#include "task/postgres/under_way.h"
 #include "task/queue.h"
 #include "task/store.h"
 
@@ -193,7 +195,9 @@ class PostgresQueue final : public Queue {
   bool has_all_output(TaskId id, const Object& state) const;
   void watch_output();
   void look_at_output();
-  void tell_remote(TaskId id, bool from_start);
+  void tell_own_output();
+  void find_remote_output(TaskId from);
+  void finish_remote_output(const std::vector<Event>& events, std::function<void()> then);
 
   // Files here of tasks that are gone: postgres_output.cpp.
   void tidy_in(base::Duration wait);
@@ -241,23 +245,22 @@ class PostgresQueue final : public Queue {
   OutputFollower follower_;
   std::map<Ticket, Waiter> waiters_;
   std::uint64_t last_ticket_ = 0;
-  // Of tasks that run elsewhere and whose output somebody here wants: how much of it was told.
-  std::map<TaskId, std::uint64_t> remote_output_;
-  std::set<TaskId> reading_output_;
+  RemoteOutput remote_output_;
   transport::Loop::Timer output_timer_;
+  transport::Loop::Timer find_timer_;  // tasks that run elsewhere
   transport::Loop::Timer count_timer_;
   transport::Loop::Timer tidy_timer_;
   transport::Loop::Timer wait_timer_;
   transport::Loop::Timer forward_timer_;
   bool wanted_here_ = false;  // events, by clients or rules
-  bool counting_ = false;
+  UnderWay counting_;
   // Events of this daemon that the database does not have yet.
   std::vector<Event> untold_;
   bool more_untold_ = false;  // the store has more of them
-  bool telling_ = false;
+  UnderWay telling_;
   // Groups that the settings pause, as far as the database was told; none: no daemon here has told of any.
   std::optional<std::set<std::string>> told_pauses_;
-  bool telling_pauses_ = false;
+  UnderWay telling_pauses_;
   transport::Loop::Timer pauses_timer_;  // when they are told again
 
   bool stopping_ = false;

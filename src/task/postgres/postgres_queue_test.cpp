@@ -2,6 +2,9 @@
 
 #include <fcntl.h>
 
+#include <fstream>
+#include <set>
+
 #include "duet/rpc/object_text.h"
 #include "task/postgres/member_fixture_test.h"
 #include "task/postgres/records.h"
@@ -34,8 +37,11 @@ class PostgresQueueTest : public MemberTest {
     };
     options.extend = [](base::Duration, base::Duration) {};
     PostgresQueue::Tells tells;
-    tells.output = {.wants = [](TaskId) { return false; },
-                    .tell = [](TaskId, std::uint64_t, Stream, std::string_view) {}};
+    tells.output = {.wants = [this](TaskId id) { return wanted.contains(id); },
+                    .tell =
+                        [this](TaskId id, std::uint64_t offset, Stream, std::string_view text) {
+                          told.push_back(to_text(id) + ' ' + std::to_string(offset) + ' ' + std::string(text));
+                        }};
     tells.problem = [](const std::string&) {};
     tells.journal_began_anew = [] {};
     TaskSettings settings;
@@ -47,15 +53,22 @@ class PostgresQueueTest : public MemberTest {
     queue->start();
   }
 
-  void join_queue() {
+  void greet_queue(const std::string& answer) {
     line.events.greet(
         Line::Way::work,
         [this](std::string_view function, std::vector<Argument> arguments, Line::Done done) {
           line.call(Line::Way::work, function, std::move(arguments), std::move(done));
         },
         [](const std::optional<std::string>& why) { EXPECT_FALSE(why); });
-    line.answer("hello_v1", hello());
+    line.answer("hello_v1", answer);
     line.events.up();
+  }
+  void fail_over_queue() {
+    line.calls.clear();
+    greet_queue(hello(2));
+  }
+  void join_queue() {
+    greet_queue(hello());
     line.answer("attach_v1", R"({"worker":4,"name":"one","took_over":false,"running":[]})");
     line.answer("beat_v1", beat_text());
     turn();
@@ -108,6 +121,8 @@ class PostgresQueueTest : public MemberTest {
   FakeRunner runner;
   KeeperEvents tell;
   std::vector<std::string> answers;
+  std::set<TaskId> wanted;        // their output
+  std::vector<std::string> told;  // output, and events
   std::optional<Store> store;
   Journal journal{Journal::Limits{}};
   std::optional<PostgresQueue> queue;
@@ -333,6 +348,52 @@ TEST_F(PostgresQueueTest, AStopThatFallsIntoALookForTasksNeedsNoPatience) {
   EXPECT_TRUE(stopped);
 }
 
+TEST_F(PostgresQueueTest, AStopBehindAFailoverTellsWhatHasEndedBeforeItLeaves) {
+  join_queue();
+  have_seven();
+  tell.started({7, 1}, {.pid = 100, .at = clock.utc()});
+  tell.ended({7, 1}, {.kind = Outcome::Kind::exited, .started = Started{100, clock.utc()}, .ended_at = clock.utc()});
+  tell.gone({7, 1});
+  const auto answer_end = [this] {
+    line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"end", "7", "31", "2"}}));
+  };
+  answer_end();
+  fail_over_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  EXPECT_FALSE(line.has("read_stats_v1")) << "the server takes it for one that never began";
+  line.answer("recover_v1", R"({"fenced":[],"output":[[31,0]],"recovering":false})");
+  advance(10ms);
+  answer_end();
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AStopBehindAFailoverLeavesWhenThereWasNothingToTell) {
+  join_queue();
+  fail_over_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  line.answer("recover_v1", R"({"fenced":[],"output":[],"recovering":false})");
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AServerThatWasNotToldAnythingIsNotLeft) {
+  join_queue();
+  fail_over_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  advance(10s);
+  while (line.has("read_stats_v1")) line.answer("read_stats_v1", "{}");
+  EXPECT_FALSE(line.has("leave_v1")) << "the next daemon tells";
+  wait_for_store();
+  EXPECT_TRUE(stopped);
+}
+
 TEST_F(PostgresQueueTest, WhoWaitsHearsOfTheStop) {
   join_queue();
   queue->wait(7, std::nullopt, note());
@@ -373,6 +434,195 @@ TEST_F(PostgresQueueTest, OneThatNeverBeganKeepsADrainFromItsEndOnlyForAWhile) {
   advance(10s);
   wait_for_store();
   EXPECT_TRUE(stopped);
+}
+
+/// Somebody wants output as it comes.
+class LiveOutputTest : public PostgresQueueTest {
+ protected:
+  LiveOutputTest() {
+    join_queue();
+    journal.add_reader([this](const Event& event) { told.push_back(event.kind + ' ' + to_text(event.task)); });
+    journal.add_reader([this](const Event& event) { queue->take(event); });
+  }
+
+  void run_seven() {
+    have_seven();
+    tell.started({7, 1}, {.pid = 100, .at = clock.utc()});
+    advance(10ms);
+    line.take("report_v1").done(Result({"what"}, {}));
+  }
+  void write(const std::string& bytes) {
+    std::ofstream(folder.file("tasks/" + output_name({7, 1})), std::ios::binary | std::ios::app) << bytes;
+    tell.output({7, 1}, bytes.size());
+    turn();
+  }
+  void want(TaskId id) {
+    wanted.insert(id);
+    queue->output_audience_changed();
+  }
+  void read_events() {
+    queue->want_events(true);
+    line.answer("number_v1", "0");
+    line.answer("read_events_state_v1", R"({"epoch":"e","oldest":1,"next":5,"unnumbered":false})");
+    line.take("read_events_v1").done(events({}));
+  }
+  static Result events(const std::vector<Result::Row>& rows) {
+    return {{"seq", "kind", "task", "params", "arrived_ms", "record"}, rows};
+  }
+  static Result::Row event(std::uint64_t seq, const std::string& kind, TaskId task, int attempts = 1) {
+    return {std::to_string(seq),
+            kind,
+            std::to_string(task),
+            "{}",
+            "1000",
+            R"({"agent":"a","group":"g","metadata":"{}","state":1,"attempts":)" + std::to_string(attempts) + "}"};
+  }
+  /// Those that run, as a list tells them.
+  void list(TaskId first, std::size_t count) {
+    std::vector<Result::Row> rows;
+    for (TaskId id = first; id < first + count; ++id) rows.push_back({std::to_string(id), "1", "1"});
+    line.take("read_tasks_v1").done(Result({"id", "state", "attempts"}, rows));
+  }
+  void answer_state(const std::string& attempts, int attempt = 1, int state = 1) {
+    line.answer("read_output_state_v1", R"({"state":)" + std::to_string(state) + R"(,"attempt":)" +
+                                            std::to_string(attempt) + R"(,"attempts":)" + attempts + "}");
+  }
+  void answer_output(const std::string& start, const std::string& bytes, int attempt = 1) {
+    line.take("read_output_v1")
+        .done(Result({"attempt", "start", "bytes", "marks"},
+                     {{std::to_string(attempt), start, bytes_of(bytes), std::string()}}));
+  }
+};
+
+TEST_F(LiveOutputTest, OfATaskThatBeganWhileNobodyReadEventsIsToldToTheEnd) {
+  run_seven();
+  write("a");
+  read_events();
+  want(7);
+  write("b");
+  EXPECT_TRUE(told.empty()) << "others may still be told that it runs";
+  line.answer("number_v1", "0");
+  line.take("read_events_v1").done(events({}));
+  turn();
+  EXPECT_EQ(told, std::vector<std::string>{"task-7 1 b"});
+  write("c");
+  tell.gone({7, 1});
+  for (int i = 0; i < 5; ++i) turn();
+  EXPECT_EQ(told, (std::vector<std::string>{"task-7 1 b", "task-7 2 c", "task-7 3 "}));
+}
+
+TEST_F(LiveOutputTest, OfATaskThatBeganWhileTheJournalPassedEventsOverIsTold) {
+  read_events();
+  want(7);
+  run_seven();
+  line.answer("number_v1", "0");
+  line.take("read_events_v1").done(events({}));
+  write("a");
+  EXPECT_EQ(told, std::vector<std::string>{"task-7 0 a"});
+}
+
+TEST_F(LiveOutputTest, WhatIsAskedForInAnOutageIsToldBehindIt) {
+  want(9);
+  line.fail("read_tasks_v1", Fault::Kind::unknown);
+  advance(1s);
+  list(9, 1);
+  line.fail("read_output_state_v1", Fault::Kind::unknown);
+  advance(300ms);
+  answer_state(R"([{"attempt":1,"total":3,"dropped":[]}])");
+  answer_state(R"([{"attempt":1,"total":4,"dropped":[]}])");
+  answer_output("0", "abcd");
+  EXPECT_EQ(told, std::vector<std::string>{"task-9 3 d"});
+}
+
+TEST_F(LiveOutputTest, OfTheThousandAndFirstTaskThatRunsIsTold) {
+  want(1001);
+  list(1, 1000);
+  EXPECT_FALSE(line.has("read_output_state_v1"));
+  const FakeLine::Call next = line.take("read_tasks_v1");
+  EXPECT_NE(next.arguments.at(0)->find(R"("from":1000)"), std::string::npos);
+  next.done(Result({"id", "state", "attempts"}, {{"1001", "1", "1"}}));
+  EXPECT_TRUE(line.has("read_output_state_v1"));
+}
+
+TEST_F(LiveOutputTest, OfManyTasksSomeAreAskedForAtATime) {
+  for (TaskId id = 1; id <= 150; ++id) wanted.insert(id);
+  queue->output_audience_changed();
+  list(1, 150);
+  EXPECT_EQ(line.calls.size(), 100U);
+  while (line.has("read_output_state_v1")) line.fail("read_output_state_v1", Fault::Kind::unknown);
+  advance(300ms);
+  std::set<std::string> asked;
+  while (line.has("read_output_state_v1")) {
+    const FakeLine::Call call = line.take("read_output_state_v1");
+    asked.insert(call.arguments.at(0).value());
+    call.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "cut"}));
+  }
+  EXPECT_EQ(asked.size(), 100U);
+  EXPECT_TRUE(asked.contains("101") && asked.contains("150")) << "each in its turn";
+}
+
+TEST_F(LiveOutputTest, OfAnAttemptElsewhereIsToldWhileLeftoversOfAnEarlierOneAreHere) {
+  read_events();
+  run_seven();
+  write("abc");
+  queue->await_output(7, 1h, [](bool) { return false; });
+  line.calls.clear();
+  wanted.insert(7);
+  advance(500ms);
+  line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"fenced", "7", "31", std::nullopt}}));
+  ASSERT_EQ(runner.cancelled.size(), 1U) << "its tree still lives";
+  line.calls.clear();
+  line.events.notified("duet_events", "");
+  line.take("read_events_v1").done(events({event(5, "taskStarted", 7, 2)}));
+  const std::string attempts = R"([{"attempt":1,"total":3,"dropped":[]},{"attempt":2,"total":2,"dropped":[]}])";
+  answer_state(R"([{"attempt":1,"total":3,"dropped":[]}])", 2);
+  answer_state(attempts, 2);
+  answer_output("0", "de", 2);
+  EXPECT_EQ(told, (std::vector<std::string>{"taskStarted task-7", "task-7 3 de"})) << "and nothing of the one before";
+  advance(300ms);
+  EXPECT_TRUE(line.has("read_output_state_v1")) << "also for who waits for it";
+}
+
+TEST_F(LiveOutputTest, ComesBehindTheEventsOfADaemonThatIsBehind) {
+  read_events();
+  want(9);
+  list(9, 1);
+  line.events.notified("duet_events", "");
+  std::vector<Result::Row> many;
+  for (std::uint64_t seq = 5; seq < 1005; ++seq) many.push_back(event(seq, "notice", 0));
+  line.take("read_events_v1").done(events(many));
+  answer_state("[]");
+  advance(300ms);
+  EXPECT_FALSE(line.has("read_output_state_v1"));
+  line.take("read_events_v1").done(events({}));
+  advance(300ms);
+  EXPECT_TRUE(line.has("read_output_state_v1"));
+}
+
+TEST_F(LiveOutputTest, TheEndOfATaskComesBehindItsLastOutput) {
+  read_events();
+  want(9);
+  list(9, 1);
+  answer_state("[]");
+  answer_state("[]");
+  line.take("read_output_v1").done(Result({"attempt", "start", "bytes", "marks"}, {}));
+  line.events.notified("duet_events", "");
+  line.take("read_events_v1").done(events({event(5, "taskCompleted", 9)}));
+  EXPECT_TRUE(told.empty());
+  answer_state(R"([{"attempt":1,"total":3,"dropped":[]}])", 1, 2);
+  answer_output("0", "abc");
+  turn();
+  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 abc", "taskCompleted task-9"}));
+}
+
+TEST_F(LiveOutputTest, TheEndOfATaskDoesNotWaitLongForItsLastOutput) {
+  read_events();
+  want(9);
+  list(9, 1);
+  line.events.notified("duet_events", "");
+  line.take("read_events_v1").done(events({event(5, "taskCompleted", 9)}));
+  advance(1s);
+  EXPECT_EQ(told, std::vector<std::string>{"taskCompleted task-9"});
 }
 
 TEST_F(PostgresQueueTest, AnAgentOfSomebodyWhoHasJustComeIsNotRefused) {

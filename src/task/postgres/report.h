@@ -58,6 +58,8 @@ struct Report {
   std::vector<Output> outputs = {};
   std::size_t most = 0;    ///< how many new tasks it asks for
   bool is_behind = false;  ///< only behind those that were taken last
+  bool is_sent = false;
+  bool is_taken = false;  ///< what became of it is known, and written down
 
   bool is_empty() const { return starts.empty() && ends.empty() && outputs.empty() && most == 0; }
 };

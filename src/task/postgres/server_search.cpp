@@ -30,7 +30,10 @@ void ServerSearch::stop() {
 void ServerSearch::look_up() {
   try {
     loop_.run_elsewhere([hosts = address_.hosts()] { return resolve(hosts); },
-                        lifetime_.bind([this](base::Result<Resolved> resolved) { looked_up(resolved.get()); }));
+                        lifetime_.bind([this](base::Result<Resolved> resolved) {
+                          resolving_ = false;
+                          looked_up(resolved.get());
+                        }));
     resolving_ = true;
   } catch (const std::system_error& error) {
     trouble_ = error.what();
@@ -39,7 +42,6 @@ void ServerSearch::look_up() {
 }
 
 void ServerSearch::looked_up(Resolved resolved) {
-  resolving_ = false;
   if (!resolve_deadline_) return;  // too late: the addresses of the last time are being tried
   resolve_deadline_.cancel();
   trouble_ = std::move(resolved.error);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "duet/base/all_calls.h"
+
 namespace duet::task::postgres {
 namespace {
 
@@ -173,10 +175,12 @@ void Session::receive_notice(void* session, const Libpq::PGresult* result) {
 void Session::on_ready(std::uint32_t) {
   const auto there = lifetime_.watch();
   if (!read() || !flush()) sound_ = false;
-  collect_results();
-  if (complete_) answer();
-  if (there()) tell_notifications();
-  if (there() && !sound_ && !losing_) lose(trouble());
+  base::AllCalls calls;  // libpq may have closed the socket: nobody would come here again
+  calls.make([this] { collect_results(); });
+  if (complete_) calls.make([this] { answer(); });
+  if (there()) calls.make([this] { tell_notifications(); });
+  if (there() && !sound_ && !losing_) calls.make([this] { lose(trouble()); });
+  calls.check();
 }
 
 bool Session::read() {
@@ -223,6 +227,8 @@ void Session::collect_results() {
 // An error that comes behind rows (at the commit, or with the end of the connection) is the answer.
 void Session::keep(const PgResult& result) {
   if (answer_ && !*answer_) return;
+  answer_ =
+      tl::unexpected(Fault{Fault::Kind::unknown, "", ""});  // should it not be read, which nobody can a second time
   answer_ = answer_of(result.get());
   if (*answer_ || answer_->error().kind == Fault::Kind::refused) return;
   sound_ = false;
@@ -246,15 +252,16 @@ void Session::lose_later(const std::string& why) {
 void Session::lose(const std::string& why) {
   const auto there = lifetime_.watch();
   watch_.cancel();
+  base::AllCalls calls;
   if (is_busy()) {
     const std::string sqlstate = answer_ && !*answer_ ? answer_->error().sqlstate : "";
     const Line::Done done = std::exchange(done_, nullptr);
-    done(tl::unexpected(Fault{Fault::Kind::unknown, sqlstate, why}));
+    calls.make([&] { done(tl::unexpected(Fault{Fault::Kind::unknown, sqlstate, why})); });
   }
-  if (!there()) return;
   // What is called may be the end of this.
-  const auto lost = std::exchange(events_.lost, nullptr);
-  if (lost) lost(why);
+  const auto lost = there() ? std::exchange(events_.lost, nullptr) : nullptr;
+  if (lost) calls.make([&] { lost(why); });
+  calls.check();
 }
 
 std::string Session::trouble() const {

@@ -1,12 +1,14 @@
 #include "task/postgres/submits.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <utility>
 
 #include <boost/json/object.hpp>
 
+#include "duet/base/all_calls.h"
 #include "task/postgres/records.h"
 #include "task/refusal.h"
 
@@ -56,8 +58,16 @@ void Submits::after(std::function<void()> call) {
 }
 
 void Submits::send() {
-  if (!in_flight_.empty() || pause_ || waiting_.empty() || !membership_.is_joined() || !line_.is_up(Line::Way::work))
-    return;
+  if (asking_ || pause_ || !membership_.is_joined() || !line_.is_up(Line::Way::work)) return;
+  std::erase_if(in_flight_, [](const Waiting& waiting) { return !waiting.done; });
+  for (Waiting& waiting : in_flight_) waiting.sent = true;
+  if (in_flight_.empty()) load();
+  if (in_flight_.empty()) return;
+  membership_.call(Line::Way::work, "submit_v1", arguments_of(in_flight_),
+                   lifetime_.bind(asking_.until([this](const Answer& answer) { take(answer); })));
+}
+
+void Submits::load() {
   std::size_t bytes = 0;
   const std::size_t most = singly_ > 0 ? 1 : most_at_once;
   while (!waiting_.empty() && in_flight_.size() < most && (in_flight_.empty() || bytes < most_bytes)) {
@@ -66,8 +76,6 @@ void Submits::send() {
     waiting_.pop_front();
   }
   singly_ -= std::min(singly_, in_flight_.size());
-  membership_.call(Line::Way::work, "submit_v1", arguments_of(in_flight_),
-                   lifetime_.bind([this](const Answer& answer) { take(answer); }));
 }
 
 std::vector<Argument> Submits::arguments_of(const std::vector<Waiting>& batch) const {
@@ -100,16 +108,14 @@ std::vector<Argument> Submits::arguments_of(const std::vector<Waiting>& batch) c
 }
 
 void Submits::take(const Answer& answer) {
-  std::vector<Waiting> batch = std::exchange(in_flight_, {});
-  if (answer) {
-    take_rows(batch, *answer);
-  } else {
-    put_back(std::move(batch), answer.error());
-  }
-  send();
+  base::AllCalls calls;
+  calls.make([&] { answer ? take_rows(*answer) : put_back(std::exchange(in_flight_, {}), answer.error()); });
+  calls.make([this] { send(); });
+  calls.check();
 }
 
-void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
+void Submits::take_rows(const Result& rows) {
+  const std::vector<Waiting>& batch = in_flight_;
   const int place = rows.column("place");
   const int lane = rows.column("lane");
   std::vector<tl::expected<Taken, rpc::Error>> answers(
@@ -132,8 +138,11 @@ void Submits::take_rows(std::vector<Waiting>& batch, const Result& rows) {
     if (entry.not_before) membership_.sweep_when(base::UtcTime(std::chrono::milliseconds(*entry.not_before)));
   }
   membership_.number_soon();
-  for (std::size_t at = 0; at < batch.size(); ++at) answer(batch[at], answers[at]);
-  answered();
+  std::vector<Waiting> taken = std::exchange(in_flight_, {});
+  base::AllCalls calls;
+  for (std::size_t at = 0; at < taken.size(); ++at) calls.make([&] { answer(taken[at], answers[at]); });
+  calls.make([this] { answered(); });
+  calls.check();
 }
 
 void Submits::answer(Waiting& waiting, const tl::expected<Taken, rpc::Error>& taken) {
@@ -164,7 +173,9 @@ tl::expected<Submits::Taken, rpc::Error> Submits::taken_of(const Result& rows, s
 // What was sent under its id may be there already: it is sent again under it, until its time is up.
 void Submits::put_back(std::vector<Waiting> batch, const Fault& fault) {
   last_problem_ = fault.message;
-  const bool is_bad = fault.sqlstate.starts_with("22");  // what it says, and not how the server is
+  // What it says, and not how the server is.
+  const bool is_bad = std::ranges::any_of(std::array{"22", "23", "54"},
+                                          [&](const char* kind) { return fault.sqlstate.starts_with(kind); });
   if (is_bad && batch.size() == 1) {
     answer(batch.front(), tl::unexpected(uncertain(batch.front(), fault.message)));
     return answered();

@@ -11,6 +11,7 @@
 #include "duet/transport/loop.h"
 #include "task/postgres/line.h"
 #include "task/postgres/membership.h"
+#include "task/postgres/under_way.h"
 #include "task/submitted.h"
 #include "task/task.h"
 
@@ -80,9 +81,10 @@ class Submits {
   };
 
   void send();
+  void load();
   std::vector<Argument> arguments_of(const std::vector<Waiting>& batch) const;
   void take(const Answer& answer);
-  void take_rows(std::vector<Waiting>& batch, const Result& rows);
+  void take_rows(const Result& rows);
   void put_back(std::vector<Waiting> batch, const Fault& fault);
   void give_up_late();
   void set_timer();
@@ -96,8 +98,9 @@ class Submits {
   Membership& membership_;
   std::deque<Waiting> waiting_;
   std::size_t waiting_bytes_ = 0;
-  std::vector<Waiting> in_flight_;
-  std::size_t singly_ = 0;  // so many go one by one: one of them was refused
+  UnderWay asking_;
+  std::vector<Waiting> in_flight_;  // when nothing is asked: nobody knows what became of them
+  std::size_t singly_ = 0;          // so many go one by one: one of them was refused
   std::string last_problem_ = "the queue's database does not answer";
   std::uint64_t added_ = 0;
   std::uint64_t answered_ = 0;

@@ -357,6 +357,8 @@ BEGIN
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 RETURNING o.* INTO w;
   IF NOT FOUND THEN
     RETURN '{"left":false,"ready":[]}';
+  ELSIF w.told_timeline IS DISTINCT FROM @schema@.server_timeline() THEN
+    PERFORM @schema@.refuse_untold();  -- what it has run may look as if it never began
   END IF;
   PERFORM @schema@.tell_worker(w.name, 3::smallint);
   RETURN concat('{"left":true,"ready":', @schema@.counted(@schema@.give_up(p_worker, true)), '}');
