@@ -66,6 +66,25 @@ class Claims(RaceTest):
         gpu.beat()
         self.assertEqual([claim.id for _ in range(5) for claim in gpu.claim(1)], [3, 4, 2, 5, 1])
 
+    def test_a_start_that_is_told_while_its_lane_is_retired_is_told_to_all(self):
+        other = self.worker("other")
+        id = self.one.submit(group="rare", retries=1)
+        claim, = self.one.claim()
+        self.one.ask("UPDATE duet.lane SET retired_at = now() WHERE grp = 'rare' RETURNING id")
+        other.ask("BEGIN")
+        other.do("sweep_v1")
+        starts = json.dumps([{"task": id, "fence": claim.fence, "pid": 7, "ago": 0}])
+        self.send(self.one, "report_v1", starts, *19 * [None], 0, [], [], None)
+        server.eventually("it is there, or waits", lambda: self.watch.one(
+            f"SELECT cardinality(pg_blocking_pids({self.one.pid})) > 0 OR EXISTS (SELECT FROM duet.task WHERE announced)") == "t")
+        other.ask("COMMIT")
+        self.assertEqual(self.one.session.answer()[0][0], "start")
+        self.assertEqual(self.one.kinds(id), ["taskQueued", "taskStarted"])
+        self.assert_counts()
+        self.one.end(claim, ok=False, retry=0)
+        other.do("sweep_v1")  # finds it where nobody looks
+        self.assertEqual(self.one.claim()[0].id, id)
+
     def test_a_claim_that_commits_behind_a_silence_is_told_and_given_up_by_the_next(self):
         other = self.worker("other", accepts=[], agents=[])
         retry, fail = self.one.submit(on_lost=1), self.one.submit()

@@ -64,7 +64,8 @@ inline constexpr CommandEntry cluster_commands[] = {
     {.path = "cluster adopt",
      .summary = "Take over a copy of a queue",
      .details =
-         "A queue that is found elsewhere than before (a restored dump or backup, a copied database, after pg_upgrade) is refused "
+         "A queue that is found elsewhere than before (a restored dump or backup, a copied database, after pg_upgrade) "
+         "is refused "
          "by every daemon, so that a copy never runs the tasks of the original. This says that it is the one to use. "
          "--queue must say what becomes of the tasks that are queued in it.",
      .options = cluster_adopt_options,

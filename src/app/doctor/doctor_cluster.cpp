@@ -66,10 +66,11 @@ Finding check_schema(const ClusterFacts& facts) {
     return wrong(subject, "it is the queue of '" + facts.project + "', and [cluster] project is '" + facts.own_project +
                               "': one of them is mistaken, or another schema is meant");
   if (!facts.is_adopted)
-    return wrong(subject,
-                 "it is a copy, made on another server or in another database, so no daemon uses it: if this is the one "
-                 "to use now, "
-                 "'duet-rpc cluster adopt --queue run|cancel'");
+    return wrong(
+        subject,
+        "it is a copy, made on another server or in another database, so no daemon uses it: if this is the one "
+        "to use now, "
+        "'duet-rpc cluster adopt --queue run|cancel'");
   return good(subject, facts.schema + ", version " + version + ", of '" + facts.project + "'");
 }
 

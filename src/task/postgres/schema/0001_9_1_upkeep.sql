@@ -274,16 +274,16 @@ BEGIN
   RETURN NOT FOUND;
 END $$;
 
--- A task that was on its way while its lane was retired goes where such tasks go now.
+-- A task that was on its way while its lane was retired goes where such tasks go now. Not one that runs: what its worker reports
+-- meanwhile would not see a lane that is made here.
 CREATE FUNCTION @schema@.leave_lanes(p_retired integer[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(p_retired) AS u(lane) CROSS JOIN LATERAL (
       (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 1 LIMIT 100)
-      UNION ALL (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 0 LIMIT 100)) t)
-    || ARRAY(SELECT t.id FROM @schema@.task t WHERE t.state = 2 AND t.lane = ANY (p_retired));
+      UNION ALL (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 0 LIMIT 100)) t);
 BEGIN
-  v_tasks := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_tasks) AND t.lane = ANY (p_retired)
-    ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
+  v_tasks := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_tasks) AND t.state + 0 < 2
+    AND t.lane = ANY (p_retired) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
   UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
   WHERE t.id = ANY (v_tasks) AND l.id = t.lane AND l.retired_at IS NOT NULL;
 END $$;
