@@ -137,10 +137,6 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
   }
   for (const RunId run : lost) take_fenced(run);
-  if (waiting_) {  // while the beat was under way, our row was in use: who woke others passed us by
-    set_poll_timer();
-    look(false);
-  }
   // Of what we do not know it is certain that it never began only if no report was on its way together with the beat
   // that may have brought it, or told its end.
   if ((in_flight_ && changing_) || beat.sent < changed_) return;

@@ -417,20 +417,6 @@ TEST_F(AttemptsTest, WhoGetsLessThanItAskedForSaysThatItWaitsAndLooksOnceMore) {
   EXPECT_EQ(report().most, 2) << "a task that came between was not told";
 }
 
-TEST_F(AttemptsTest, WhoWaitsLooksOnceMoreWhenABeatIsOver) {
-  attempts->look(true);
-  line.answer("wait_v1", "");
-  answer({});
-  membership->beat_soon();
-  EXPECT_FALSE(is_reporting());
-  answer_beat();
-  ASSERT_TRUE(is_reporting()) << "nobody could wake it meanwhile";
-  answer({claim(7, 31), claim(8, 32)});
-  membership->beat_soon();
-  answer_beat();
-  EXPECT_FALSE(is_reporting()) << "it has no room";
-}
-
 TEST_F(AttemptsTest, AWakeUpBeforeTheAnswerOfTheWaitEndsTheWait) {
   attempts->look(false);
   answer({});
