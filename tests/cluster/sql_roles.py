@@ -108,7 +108,7 @@ class Roles(unittest.TestCase):
         id = client.submit(env='{"SECRET":"canary"}')
         self.assertEqual(client.task(id).submitted_by, "login_duet_client")
         client.do("beat_v1", True, 9, None, None, None, None, None)
-        self.assertEqual(self.owner.one(f"SELECT slots || ' ' || waiting FROM duet.worker WHERE id = {client.id}"), "0 false")
+        self.assertEqual(self.owner.one(f"SELECT slots || ' ' || EXISTS (SELECT FROM duet.waiter a WHERE a.worker = w.id) FROM duet.worker w WHERE id = {client.id}"), "0 false")
         self.assertEqual(worker.run_one().id, id)
         self.assertEqual(client.do_json("remove_v1", [id], None, None, "request")["removed"], [id])
 

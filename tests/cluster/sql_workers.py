@@ -37,7 +37,7 @@ class Workers(QueueTest):
         answer = self.one.beat(waiting=True)
         self.assertEqual(answer["workers"][0]["beat"], before + 1)
         self.assertEqual((answer["shortestLease"], answer["agents"], answer["mine"]), (90000, ["claude"], []))
-        self.assertEqual(self.one.one("SELECT waiting FROM duet.worker"), "t")
+        self.assertEqual(self.one.one("SELECT waits FROM duet.waiter"), "t")
 
     def test_a_beat_brings_the_limits_that_somebody_can_keep(self):
         self.assertEqual(self.one.beat()["limits"], [])
@@ -145,7 +145,7 @@ class Workers(QueueTest):
         full.claim()
         row = self.one.submit_all({})[0]
         self.assertEqual(self.one.do("wake_v1", [row.lane], [1]), [["1"]])
-        self.assertEqual([row[0] for row in self.one.ask("SELECT name FROM duet.worker WHERE waiting")], ["full"])
+        self.assertEqual([row[0] for row in self.one.ask("SELECT name FROM duet.worker JOIN duet.waiter ON worker = id WHERE waits")], ["full"])
 
     def test_wake_ups_go_to_those_that_wait_and_serve_the_lane(self):
         gpu = self.worker("gpu", labels=["gpu"])

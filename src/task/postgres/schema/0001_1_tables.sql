@@ -80,7 +80,6 @@ CREATE TABLE @schema@.worker(
   beat_at timestamptz NOT NULL,          -- for people: nothing is judged by it
   state smallint NOT NULL DEFAULT 0,
   draining boolean NOT NULL DEFAULT false,
-  waiting boolean NOT NULL DEFAULT false,
   has_left boolean NOT NULL DEFAULT false,    -- what it had not begun never began
   recovering boolean NOT NULL DEFAULT false,  -- look at meta.recovering_until before a claim
   told_timeline integer NOT NULL,        -- what it runs was told again on this one
@@ -101,6 +100,10 @@ CREATE TABLE @schema@.worker(
   login text NOT NULL
 ) WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0.1, autovacuum_vacuum_threshold = 50);
 CREATE UNIQUE INDEX worker_name ON @schema@.worker(name) WHERE state <> 3;
+
+-- Who waits for tasks. Not in the rows of workers: whoever wakes somebody must not pass by one that beats just now.
+CREATE TABLE @schema@.waiter(worker bigint PRIMARY KEY, waits boolean NOT NULL)
+  WITH (fillfactor = 30, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 200);
 
 -- Tasks with the same agent, group and needed labels, and the same submitter if only that one may run them.
 CREATE TABLE @schema@.lane(

@@ -96,7 +96,7 @@ BEGIN
   IF v_takes_over THEN
     UPDATE @schema@.worker o SET name = p_name, incarnation = p_new, machine = p_machine, beat = o.beat + 1,
       beat_at = clock_timestamp(),
-      state = CASE WHEN o.draining THEN 1 ELSE 0 END, waiting = false, silent_beat = NULL, lease_ms = p_lease_ms,
+      state = CASE WHEN o.draining THEN 1 ELSE 0 END, silent_beat = NULL, lease_ms = p_lease_ms,
       lost_after_ms = p_lost_after_ms, slots = CASE WHEN p_run THEN p_slots ELSE 0 END, runs = p_run, labels = v_labels,
       accepts = coalesce(p_accepts, '{}'), agents = coalesce(p_agents, '{}'), version = p_version,
         protocol = p_protocol,
@@ -116,6 +116,10 @@ BEGIN
     IF NOT FOUND THEN  -- somebody was quicker
       RAISE EXCEPTION '%', '{"refused":"name-taken"}' USING ERRCODE = 'DU003';
     END IF;
+  END IF;
+  DELETE FROM @schema@.waiter a WHERE a.worker = w.id;
+  IF p_run THEN
+    INSERT INTO @schema@.waiter(worker, waits) VALUES (w.id, false);
   END IF;
   PERFORM @schema@.find_lanes(w.id);
   PERFORM @schema@.tell_worker(w.name, w.state);
@@ -157,8 +161,7 @@ BEGIN
     PERFORM @schema@.refuse_untold();
   END IF;
   PERFORM @schema@.check_offer(v_lease_ms, v_lost_after_ms, p_slots, p_labels, p_accepts, p_agents);
-  UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(), waiting = coalesce(p_waiting
-    AND o.runs, o.waiting),
+  UPDATE @schema@.worker o SET beat = o.beat + 1, beat_at = clock_timestamp(),
     -- One that runs tasks and has no slots is about to stop.
     state = CASE WHEN o.draining OR (o.runs AND p_slots = 0) THEN 1 ELSE 0 END, silent_beat = NULL,
     slots = CASE WHEN o.runs THEN coalesce(p_slots, o.slots) ELSE 0 END,
@@ -166,6 +169,9 @@ BEGIN
       accepts = coalesce(p_accepts, o.accepts),
     agents = coalesce(p_agents, o.agents), lease_ms = v_lease_ms, lost_after_ms = v_lost_after_ms
   WHERE o.id = p_worker RETURNING o.* INTO w;
+  IF p_waiting THEN
+    UPDATE @schema@.waiter a SET waits = true WHERE a.worker = p_worker AND NOT a.waits;
+  END IF;
   PERFORM @schema@.find_lanes(p_worker);
   IF v_was <> w.state THEN
     PERFORM @schema@.tell_worker(w.name, w.state);
@@ -208,7 +214,7 @@ SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan S
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM set_config('synchronous_commit', 'off', true);
-  UPDATE @schema@.worker w SET waiting = p_waiting WHERE w.id = p_worker AND w.runs AND w.waiting <> p_waiting;
+  UPDATE @schema@.waiter a SET waits = p_waiting WHERE a.worker = p_worker AND a.waits <> p_waiting;
 END $$;
 
 -- Of the workers that wait for tasks of these lanes, twice as many as there are new tasks are told, each by its own channel.
@@ -219,9 +225,10 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan
 SET lock_timeout = '5s' AS $$
 DECLARE
   v_waits boolean;
+  v_of_lane integer;
   v_woken integer := 0;
 BEGIN
-  SELECT EXISTS (SELECT FROM @schema@.worker o WHERE o.waiting AND o.state = 0) INTO v_waits
+  SELECT EXISTS (SELECT FROM @schema@.waiter a WHERE a.waits) INTO v_waits
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'fenced' USING ERRCODE = 'DU001';
@@ -230,28 +237,17 @@ BEGIN
   END IF;
   PERFORM set_config('synchronous_commit', 'off', true);
   FOR i IN 1..least(cardinality(p_lanes), 1000) LOOP
-    v_woken := v_woken + @schema@.wake_some(p_lanes[i], 2 * least(p_counts[i], 1000));
+    WITH woken AS (
+      UPDATE @schema@.waiter a SET waits = false WHERE a.worker = ANY (ARRAY(
+        SELECT b.worker FROM @schema@.lane l CROSS JOIN @schema@.waiter b JOIN @schema@.worker c ON c.id = b.worker
+        WHERE l.id = p_lanes[i] AND b.waits AND c.state = 0 AND @schema@.serves(l, c)
+          AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
+        ORDER BY random() LIMIT greatest(2 * least(p_counts[i], 1000), 0) FOR NO KEY UPDATE OF b SKIP LOCKED))
+      RETURNING a.worker)
+    SELECT count(pg_notify('@schema@_w' || w.worker, 'task')) INTO v_of_lane FROM woken w;
+    v_woken := v_woken + v_of_lane;
   END LOOP;
   RETURN v_woken;
-END $$;
-
--- Who cannot be taken off the list at once is told all the same: another wake-up may have it, which then comes twice, or a beat,
--- behind which nobody would tell it.
-CREATE FUNCTION @schema@.wake_some(p_lane integer, p_most integer) RETURNS integer LANGUAGE plpgsql AS $$
-DECLARE
-  v_ids bigint[] := ARRAY(
-    SELECT c.id FROM @schema@.worker c CROSS JOIN @schema@.lane l
-    WHERE l.id = p_lane AND c.waiting AND c.state = 0 AND @schema@.serves(l, c)
-      AND c.slots > (SELECT count(*) FROM @schema@.task t WHERE t.worker = c.id AND t.state = 2)
-    ORDER BY random());
-  v_free bigint[];
-BEGIN
-  v_free := ARRAY(SELECT w.id FROM @schema@.worker w WHERE w.id = ANY (v_ids) AND w.waiting
-    LIMIT greatest(p_most, 0) FOR NO KEY UPDATE SKIP LOCKED);
-  UPDATE @schema@.worker w SET waiting = false WHERE w.id = ANY (v_free);
-  v_ids := (v_free || ARRAY(SELECT u.id FROM unnest(v_ids) AS u(id) WHERE u.id <> ALL (v_free)))[1:p_most];
-  PERFORM pg_notify('@schema@_w' || u.id, 'task') FROM unnest(v_ids) AS u(id);
-  RETURN cardinality(v_ids);
 END $$;
 
 CREATE FUNCTION @schema@.nudge_v1(p_worker bigint, p_incarnation uuid, p_other bigint, p_what text) RETURNS void
@@ -271,8 +267,12 @@ DECLARE
   v_task @schema@.task;
   v_lanes integer[] := '{}';
   v_has_left boolean := (SELECT w.has_left FROM @schema@.worker w WHERE w.id = p_other);
-  v_timeout text := @schema@.wait_for_nobody();
+  v_timeout text;
 BEGIN
+  IF p_all THEN
+    DELETE FROM @schema@.waiter a WHERE a.worker = p_other;
+  END IF;
+  v_timeout := @schema@.wait_for_nobody();
   FOR v_task IN SELECT * FROM @schema@.task t WHERE t.worker = p_other AND t.state = 2 ORDER BY t.id
     FOR NO KEY UPDATE SKIP LOCKED LOOP
     BEGIN
@@ -319,7 +319,7 @@ BEGIN
     RETURN '{"silent":false,"ready":[]}';
   END IF;
   IF w.state <> 2 THEN
-    UPDATE @schema@.worker o SET state = 2, waiting = false, silent_beat = o.beat WHERE o.id = p_other;
+    UPDATE @schema@.worker o SET state = 2, silent_beat = o.beat WHERE o.id = p_other;
     PERFORM @schema@.tell_worker(w.name, 2::smallint);
   END IF;
   v_lanes := @schema@.give_up(p_other, false);
@@ -353,7 +353,7 @@ DECLARE
   w @schema@.worker;
 BEGIN
   PERFORM set_config('synchronous_commit', 'local', true);  -- others need the rows that this locks, also without a standby
-  UPDATE @schema@.worker o SET state = 3, waiting = false, has_left = true, gone_at = clock_timestamp()
+  UPDATE @schema@.worker o SET state = 3, has_left = true, gone_at = clock_timestamp()
   WHERE o.id = p_worker AND o.incarnation = p_incarnation AND o.state <> 3 RETURNING o.* INTO w;
   IF NOT FOUND THEN
     RETURN '{"left":false,"ready":[]}';

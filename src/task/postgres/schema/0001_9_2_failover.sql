@@ -180,7 +180,7 @@ BEGIN
   ELSIF w.draining = p_draining THEN
     RETURN '{"outcome":"same"}';
   END IF;
-  UPDATE @schema@.worker o SET draining = p_draining, waiting = false,
+  UPDATE @schema@.worker o SET draining = p_draining,
     state = CASE WHEN o.state >= 2 THEN o.state WHEN p_draining THEN 1 ELSE 0 END WHERE o.id = w.id RETURNING o.* INTO w;
   IF w.state <> 3 THEN
     PERFORM @schema@.tell_worker(w.name, w.state);
@@ -238,7 +238,7 @@ BEGIN
     setval('@schema@.fence', nextval('@schema@.fence') + 1000000),
     setval('@schema@.event_id', nextval('@schema@.event_id') + 1000000);
   FOR w IN SELECT o.id FROM @schema@.worker o WHERE o.state <> 3 ORDER BY o.id LOOP
-    UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp(), waiting = false WHERE o.id = w.id;
+    UPDATE @schema@.worker o SET state = 3, gone_at = clock_timestamp() WHERE o.id = w.id;
     PERFORM @schema@.give_up(w.id, true);
   END LOOP;
   IF p_queue = 'cancel' THEN
