@@ -137,10 +137,6 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (!is_ours && !could_be_told && attempt.claimed < beat.sent) lost.push_back(run);
   }
   for (const RunId run : lost) take_fenced(run);
-  if (waiting_) {  // while the beat was under way, our row was in use: who woke others passed us by
-    set_poll_timer();
-    look(false);
-  }
   // Of what we do not know it is certain that it never began only if no report was on its way together with the beat
   // that may have brought it, or told its end.
   if ((in_flight_ && changing_) || beat.sent < changed_) return;
@@ -149,7 +145,10 @@ void Attempts::beaten(const Membership::Calls::Beat& beat) {
     if (found == attempts_.end()) take_unknown(own);
     if (found != attempts_.end() && found->second.agent.empty()) describe(found->second, own);
   }
-  if (std::exchange(lost_claim_, false)) look(false);
+  const bool was_lost = std::exchange(lost_claim_, false);
+  if (!was_lost && !waiting_) return;
+  set_poll_timer();  // while the beat was under way, our row was in use: who woke others passed us by
+  look(false);
 }
 
 // Output that the old server had taken and the new one lacks goes again.

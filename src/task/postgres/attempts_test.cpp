@@ -431,6 +431,16 @@ TEST_F(AttemptsTest, WhoWaitsLooksOnceMoreWhenABeatIsOver) {
   EXPECT_FALSE(is_reporting()) << "it has no room";
 }
 
+TEST_F(AttemptsTest, WhoWaitsPutsBackWhatABeatTellsOfAllTheSame) {
+  attempts->look(true);
+  line.answer("wait_v1", "");
+  answer({});
+  membership->beat_soon();
+  line.answer("beat_v1", beat_with(R"([{"task":7,"fence":31,"attempt":1}])"));
+  ASSERT_TRUE(is_reporting());
+  EXPECT_EQ(report().flags, std::vector<std::int64_t>{End::put_back | End::tree_is_gone});
+}
+
 TEST_F(AttemptsTest, AWakeUpBeforeTheAnswerOfTheWaitEndsTheWait) {
   attempts->look(false);
   answer({});
