@@ -158,6 +158,8 @@ class AttemptsStory : public AttemptsTest {
         line.up = false;
         if (is_reporting() || held_report) lose_report(false);
         return;
+      case 17:
+        return drop_report(*rc::gen::arbitrary<bool>());
       default:
         return come_up();
     }
@@ -244,6 +246,14 @@ class AttemptsStory : public AttemptsTest {
     const FakeLine::Call call = held_report ? held_report->first : line.take("report_v1");
     held_report.reset();
     call.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "cut"}));
+  }
+  /// Nobody hears what became of it: a fault, and not of the database.
+  void drop_report(bool commits) {
+    boot += 1us;
+    if (commits) hold_report();
+    if (!held_report && !is_reporting()) return;
+    if (!held_report) line.lose("report_v1");
+    held_report.reset();
   }
   void refuse_report() {
     if (is_reporting()) line.fail("report_v1", Fault::Kind::refused, "53100");
@@ -333,7 +343,7 @@ class AttemptsStory : public AttemptsTest {
 
 RC_GTEST_FIXTURE_PROP(AttemptsStory, EveryTaskEndsOnceAndNothingIsLeftHere, ()) {
   database.submit();
-  const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 18));
+  const auto steps = *rc::gen::container<std::vector<int>>(rc::gen::inRange(0, 19));
   for (const int each : steps) {
     step(each);
     check();

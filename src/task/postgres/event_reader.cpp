@@ -149,7 +149,7 @@ void EventReader::become_current() {
     if ((first >= journal_.oldest() && !is_ahead) || !line_.is_up(Line::Way::watch)) {
       calls.make(done);
     } else {
-      calls.make([&, from = is_ahead ? 1 : first] { fetch_before(from, done); });
+      calls.make([this, from = is_ahead ? 1 : first, then = done] { fetch_before(from, then); });
     }
   }
   calls.check();

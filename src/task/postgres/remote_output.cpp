@@ -59,7 +59,7 @@ void RemoteOutput::look() {
 std::vector<TaskId> RemoteOutput::in_turn() const {
   std::vector<TaskId> ids;
   for (const auto& [id, told] : tasks_) ids.push_back(id);
-  std::ranges::rotate(ids, std::ranges::upper_bound(ids, last_));
+  std::rotate(ids.begin(), std::ranges::upper_bound(ids, last_), ids.end());
   return ids;
 }
 
