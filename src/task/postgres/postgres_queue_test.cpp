@@ -11,17 +11,17 @@ TEST_F(PostgresQueueTest, UntilItIsJoinedWhoAsksIsToldThatTheQueueIsAway) {
   const auto is_away = [](const rpc::Error& error) {
     return error.code() == -32003 && error.data().find(R"("away":true)") != std::string::npos;
   };
-  std::vector<bool> told;
-  const auto hear = [&](const auto& answer) { told.push_back(!answer && is_away(answer.error())); };
+  std::vector<bool> heard;
+  const auto hear = [&](const auto& answer) { heard.push_back(!answer && is_away(answer.error())); };
   queue->find(7, hear);
   queue->cancel(7, hear);
   queue->list(
       {}, [](const Task&) { return true; },
-      [&](const std::optional<rpc::Error>& error) { told.push_back(error && is_away(*error)); });
+      [&](const std::optional<rpc::Error>& error) { heard.push_back(error && is_away(*error)); });
   queue->look(hear);
   queue->events_after(0, 10, hear);
   queue->wait(7, std::nullopt, hear);
-  EXPECT_EQ(told, std::vector<bool>(6, true));
+  EXPECT_EQ(heard, std::vector<bool>(6, true));
   EXPECT_FALSE(queue->is_joined());
 }
 
@@ -356,8 +356,8 @@ TEST_F(PostgresQueueTest, APauseOfTheSettingsIsToldWhenItIsChanged) {
   TaskSettings settings = queue->settings();
   settings.groups["g"].paused = true;
   queue->change_settings(settings);
-  const std::vector<Argument> told = line.take("pause_v1").arguments;
-  EXPECT_EQ(std::vector(told.begin() + 2, told.end()),
+  const std::vector<Argument> called = line.take("pause_v1").arguments;
+  EXPECT_EQ(std::vector(called.begin() + 2, called.end()),
             (std::vector<Argument>{"g", argument_of(true), argument_of(true)}));
 }
 
