@@ -22,8 +22,9 @@ Retention::Limits kept_by(const TaskSettings& settings) {
 }
 
 // What is known of an attempt that is over, whatever becomes of the task.
-Progress after(Progress progress, const Outcome& outcome) {
+Progress after(RunId run, Progress progress, const Outcome& outcome) {
   progress.cancelling = false;
+  progress.attempts = run.attempt;  // its start may not be on disk
   if (outcome.started) {
     progress.started_at = outcome.started->at;
     progress.pid = outcome.started->pid;
@@ -495,8 +496,7 @@ void Supervisor::load_again(TaskId id, const std::vector<TaskId>& needed) {
 
 void Supervisor::conclude(RunId id, Run& run) {
   const Outcome& outcome = *run.outcome;
-  Progress to = after(run.progress, outcome);
-  to.attempts = id.attempt;
+  Progress to = after(id, run.progress, outcome);
   const std::optional<base::UtcTime> held_until = usage_limit_of(id, run);
   const bool succeeded = outcome.kind == Outcome::Kind::exited && outcome.code == 0 && !outcome.timed_out;
   if (run.ended_by_stop) {
@@ -517,7 +517,7 @@ void Supervisor::conclude(RunId id, Run& run) {
 }
 
 void Supervisor::conclude_cancelled(RunId id, Run& run) {
-  Progress to = run.outcome ? after(run.progress, *run.outcome) : run.progress;
+  Progress to = run.outcome ? after(id, run.progress, *run.outcome) : run.progress;
   to.state = State::cancelled;
   to.cancelling = false;
   to.completed_at = loop_.clock().utc();

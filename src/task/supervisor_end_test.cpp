@@ -181,6 +181,15 @@ TEST_F(SupervisorTest, ACancelledRunThatNeverBeganIsCancelled) {
   EXPECT_EQ(state(1), State::cancelled);
 }
 
+TEST_F(SupervisorTest, ACancelledTaskCountsTheAttemptWhoseStartIsNotOnDisk) {
+  submit();
+  cancel(1);  // while it is being started
+  begin({{1, 1}});
+  run_ends({1, 1}, {.kind = Outcome::Kind::signalled, .signal = 15});
+  EXPECT_EQ(state(1), State::cancelled);
+  EXPECT_EQ(task(1).progress.attempts, 1U);
+}
+
 TEST_F(SupervisorTest, ATaskThatWaitsForItsNextAttemptCanBeCancelled) {
   submit({.prompt = "x", .retries = 3});
   run_exits({1, 1}, 1);

@@ -67,8 +67,7 @@ class FleetTestCase(suite.TestCase):
         self.addCleanup(self.show_logs)
 
     def show_logs(self):
-        outcome = getattr(self._outcome, "result", None)
-        if outcome and any(test is self for test, _ in outcome.failures + outcome.errors):
+        if self.has_failed():
             print(self.fleet.logs(), file=sys.stderr)
 
     def two(self):

@@ -10,6 +10,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -313,7 +314,17 @@ class ProjectTestCase(suite.TestCase):
     def new_project(self, under="project", program=None):
         project = Project(under, program)
         self.addCleanup(project.clean_up)
+        self.addCleanup(self.show_log_if_failed, project)
         return project
+
+    def show_log_if_failed(self, project):
+        if not self.has_failed():
+            return
+        try:
+            log = project.log()
+        except OSError as error:
+            log = str(error)
+        print(f"\n--- the daemon's log of {project.root}, its end:\n{log[-4000:]}", file=sys.stderr)
 
     def assert_refused(self, result, code, *texts):
         """One line on stderr that has TEXTS, nothing on stdout."""

@@ -31,6 +31,11 @@ def rpc(*arguments, **daemon_options):
 
 
 class TestCase(unittest.TestCase):
+    def has_failed(self):
+        """Asked by a clean-up: what failed can still be looked at."""
+        result = self._outcome.result
+        return any(getattr(test, "test_case", test) is self for test, _ in result.failures + result.errors)
+
     def assert_version(self, daemon, id="still there?"):
         """The daemon answers, and nothing came before this answer."""
         self.assertIn("version", daemon.call("version", id)["result"])
