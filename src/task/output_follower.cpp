@@ -56,9 +56,21 @@ bool OutputFollower::place(RunId run, Followed& followed) {
 
 std::optional<GoneOutput> OutputFollower::gone_before(RunId run, Followed& followed) const {
   if (run.attempt == 1) return GoneOutput{};
-  const auto gone = gone_output_(run.task);
+  if (followed.behind) return followed.behind;
+  const auto gone = gone_output_(run);
   if (!gone) followed.unreadable = true;
   return gone;
+}
+
+void OutputFollower::place_behind(RunId run, const GoneOutput& gone) {
+  const auto found = runs_.find(run);
+  if (found == runs_.end()) return;
+  Followed& followed = found->second;
+  followed.behind = gone;
+  if (!followed.following || followed.placed) return;
+  followed.unreadable = false;
+  if (!place(run, followed)) return try_again(run, followed);
+  if (followed.began && (followed.has_more || followed.gone)) tell_some_later(run);
 }
 
 void OutputFollower::began(TaskId id) {
@@ -103,6 +115,10 @@ void OutputFollower::gone(RunId run) {
   } else {
     forget(run);
   }
+}
+
+void OutputFollower::never_began(RunId run) {
+  if (runs_.contains(run)) forget(run);
 }
 
 bool OutputFollower::is_telling_from(RunId run) const {

@@ -29,8 +29,8 @@ class OutputFollower {
     std::function<void()> done = [] {};
   };
 
-  /// What was let go of a task's output before its present attempt; none if that cannot be read now.
-  using Gone = std::function<std::optional<GoneOutput>(TaskId)>;
+  /// What is not here of a task's output before this attempt; none if that cannot be known now.
+  using Gone = std::function<std::optional<GoneOutput>(RunId)>;
 
   /// `tasks` is the folder with the output files.
   OutputFollower(transport::Loop& loop, base::Log& log, int tasks, Gone gone_output, Audience audience);
@@ -45,6 +45,8 @@ class OutputFollower {
   void began(RunId run);
   /// Runs whose output somebody wants, and that nobody was told of.
   std::vector<RunId> not_begun() const;
+  /// What was not known at once of a run that is followed.
+  void place_behind(RunId run, const GoneOutput& gone);
   /// Somebody may want what nobody wanted before.
   void audience_changed();
   /// Not all that it has written is told yet: its output must not go.
@@ -55,8 +57,8 @@ class OutputFollower {
   void more(RunId run);
   /// No more output will come.
   void gone(RunId run);
-  /// Nobody will be told that the task runs: there is nothing to tell of this run.
-  void never_began(RunId run) { runs_.erase(run); }
+  /// Nobody will be told that the task runs, or what this run still writes.
+  void never_began(RunId run);
 
  private:
   struct Followed {
@@ -71,7 +73,8 @@ class OutputFollower {
     bool began = false;           // and all know it
     bool has_more = false;        // than was told
     bool gone = false;
-    transport::Loop::Timer retry = {};  // while it is unreadable
+    std::optional<GoneOutput> behind = {};  // what is not here of the attempts before
+    transport::Loop::Timer retry = {};      // while it is unreadable
   };
 
   void follow(RunId run, Followed& followed, bool from_start);

@@ -67,7 +67,7 @@ class OutputFollowerTest : public testing::Test, public Runner {
   OutputFollower follower{loop,
                           tape.log(),
                           tasks.get(),
-                          [this](TaskId) { return gone_output; },
+                          [this](RunId) { return gone_output; },
                           {.wants = [this](TaskId) { return wanted; },
                            .tell = [this](TaskId, std::uint64_t offset, Stream,
                                           std::string_view text) { told.emplace_back(offset, text); }}};

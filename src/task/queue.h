@@ -69,7 +69,8 @@ class Queue {
 
   struct Output {
     OutputPiece piece;
-    bool done = false;  ///< no more will come after it
+    bool done = false;         ///< no more will come after it
+    bool gap_follows = false;  ///< a character that is cut at its end never goes on
   };
   using GotOutput = std::function<void(const tl::expected<Output, rpc::Error>&)>;
   struct OutputQuestion {

@@ -49,7 +49,7 @@ Supervisor::Supervisor(transport::Loop& loop, base::Log& log, Store& store, Task
       waiters_(loop, store),
       output_waiters_(loop),
       follower_(
-          loop, log, tasks_, [this](TaskId id) { return gone_output(id); }, with_waiters(std::move(output))),
+          loop, log, tasks_, [this](RunId run) { return gone_output(run.task); }, with_waiters(std::move(output))),
       retention_(
           loop, log, store, counts_, tasks_, kept_by(settings_),
           [this](TaskId id) {

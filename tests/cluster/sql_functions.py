@@ -518,6 +518,26 @@ class Report(QueueTest):
         self.one.end(claim, bytes=9)
         self.assertEqual(self.one.one("SELECT stored FROM duet.task"), "6")
 
+    def test_what_is_new_of_many_is_read_at_once(self):
+        claims = [self.started() for _ in range(3)]
+        for claim in claims[:2]:
+            self.one.report(output=[{"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": "YWJj", "total": 5}])
+        ids = [claim.id for claim in claims]
+
+        def read(*places, most=1 << 20):
+            rows = self.one.call("read_outputs_v1", ids, list(places), most)
+            return [(int(row[0]), row[1] and json.loads(row[1])["state"], *row[2:5]) for row in rows]
+        self.assertEqual(self.one.call("read_running_v1"), [[str(id), "1", place] for id, place in zip(ids, "330")])
+        whole = [(id, RUNNING, "1", "0", "\\x616263") for id in ids[:2]]
+        self.assertEqual(read(0, 2, 0), whole)
+        self.assertEqual(read(5, 3, 0), [(ids[1], RUNNING, None, None, None)], "the rest is on its way")
+        self.assertEqual(read(5, 5, None), [(ids[2], RUNNING, None, None, None)], "its place is not known")
+        self.assertEqual(read(0, 0, None, most=1), whole[:1])
+        self.one.end(claims[0], bytes=5)
+        self.one.do_json("remove_v1", [ids[0]], None, None, "request")
+        self.one.end(claims[2])
+        self.assertEqual(read(5, 5, 0), [(ids[0], None, None, None, None), (ids[2], COMPLETED, None, None, None)])
+
     def test_a_piece_of_output_is_no_longer_than_readers_look_back(self):
         self.one.submit()
         claim, = self.one.claim()

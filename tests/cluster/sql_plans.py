@@ -156,6 +156,8 @@ class Plans(unittest.TestCase):
             worker.call(name, some)
         worker.call("read_events_v1", 5, 20)
         worker.call("read_output_v1", some, 0, 100)
+        worker.call("read_outputs_v1", [some, some + 1], [0, None], 100)
+        worker.call("read_running_v1")
         for name in ("read_stats_v1", "read_events_state_v1", "hello_v1"):
             worker.call(name)
         for query in ({}, {"state": 1}, {"state": 3}, {"sort": "oldest", "from": 5}, {"sort": "ended"}, {"group": "g1"}, {"state": 0, "ofRules": True}):

@@ -11,7 +11,8 @@ import server  # noqa: E402
 from queue_calls import Caller, Worker  # noqa: E402
 
 READS = {"hello_v1", "read_task_v1", "read_tasks_v1", "read_request_v1", "read_events_v1", "read_events_state_v1", "read_stats_v1", "read_queue_v1",
-         "read_output_v1", "read_output_state_v1", "read_explain_v1", "read_status_v1", "read_handle_v1", "read_known_v1"}
+         "read_output_v1", "read_output_state_v1", "read_explain_v1", "read_status_v1", "read_handle_v1", "read_known_v1", "read_running_v1",
+         "read_outputs_v1"}
 CLIENT = READS | {"attach_v1", "beat_v1", "submit_v1", "cancel_v1", "hold_v1", "edit_v1", "requeue_v1", "remove_v1", "pause_v1", "release_v1", "handle_v1",
                   "tell_v1", "number_v1", "wake_v1", "nudge_v1", "leave_v1", "renew_v1", "recover_v1"}
 MAY_CALL = {"duet_watcher": READS, "duet_client": CLIENT, "duet_admin": CLIENT | {"set_v1", "drain_v1", "forget_v1"},

@@ -44,6 +44,8 @@ class Attempts {
     std::function<void(RunId, bool is_new)> began;
     std::function<void(RunId)> gone;
     std::function<void(RunId)> never_began;
+    /// It is not ours any more, and what it still writes is nobody's.
+    std::function<void(RunId)> fenced = [](RunId) {};
     /// The database knows that a run has begun.
     std::function<void(RunId)> announced;
     std::function<void(TaskId, std::string_view body)> starts;  ///< it is about to

@@ -282,6 +282,7 @@ void Attempts::take_fenced(RunId run, bool end_is_told) {
   if (attempt.concluded) return;
   const bool is_new = !std::exchange(attempt.fenced, true);
   attempt.end_told = false;
+  if (is_new) calls_.fenced(run);
   if (end_is_told || attempt.never_began || (attempt.gone && !attempt.outcome)) return conclude(run, attempt);
   if (attempt.gone) return;
   if (is_new) {

@@ -198,9 +198,11 @@ void EventReader::read_on() {
   if (!line_.is_up(Line::Way::watch)) return;
   again_ = false;
   const std::uint64_t next = journal_.next();
-  read(next - 1, most_read, reading_.until([this, next](const tl::expected<std::vector<Event>, Fault>& events) {
-    if (!events) return caught_up();
-    calls_.before(*events, lifetime_.bind(reading_.until([this, next, events = *events] { take_read(next, events); })));
+  read_rows(next - 1, most_read, reading_.until([this, next](const Answer& answer) {
+    if (!answer) return caught_up();
+    const std::vector<Event> events = events_of(*answer);
+    know_all(*answer);
+    calls_.before(events, lifetime_.bind(reading_.until([this, next, events] { take_read(next, events); })));
   }));
 }
 
@@ -231,11 +233,15 @@ void EventReader::take_events(const std::vector<Event>& events) {
 }
 
 void EventReader::read(std::uint64_t after, std::size_t most, Told told) {
+  read_rows(after, most, [this, told = std::move(told)](const Answer& answer) {
+    if (!answer) return told(tl::unexpected(answer.error()));
+    told(events_of(*answer));
+  });
+}
+
+void EventReader::read_rows(std::uint64_t after, std::size_t most, Line::Done got) {
   line_.call(Line::Way::watch, "read_events_v1", {argument_of(after), argument_of(most)},
-             lifetime_.bind([this, told = std::move(told)](const Answer& answer) {
-               if (!answer) return told(tl::unexpected(answer.error()));
-               told(events_of(*answer));
-             }));
+             lifetime_.bind(std::move(got)));
 }
 
 std::vector<Event> EventReader::events_of(const Result& rows) {
@@ -244,7 +250,6 @@ std::vector<Event> EventReader::events_of(const Result& rows) {
   const int task = rows.column("task");
   const int params = rows.column("params");
   const int arrived = rows.column("arrived_ms");
-  const int record = rows.column("record");
   std::vector<Event> events;
   events.reserve(rows.rows());
   for (std::size_t row = 0; row < rows.rows(); ++row) {
@@ -254,13 +259,23 @@ std::vector<Event> EventReader::events_of(const Result& rows) {
     event.task = static_cast<TaskId>(rows.number(row, task).value_or(0));
     event.params = rows.text(row, params);
     if (!event.params.ends_with('}')) event.params = "{}";  // nothing that the queue's functions write
-    if (event.task != 0) know(event.task, rows.text(row, record), event.params);
     const std::string number = "\"seq\":" + std::to_string(event.seq) + "}";
     event.params.replace(event.params.size() - 1, 1, event.params.size() > 2 ? "," + number : number);
     if (const auto at = rows.number(row, arrived)) event.arrived_at = time_of(*at);
     if (event.arrived_at) membership_.saw_event_at(base::milliseconds_of(*event.arrived_at));
   }
   return events;
+}
+
+// Only of what is new: what is read of the past would hide what has happened since.
+void EventReader::know_all(const Result& rows) {
+  const int task = rows.column("task");
+  const int params = rows.column("params");
+  const int record = rows.column("record");
+  for (std::size_t row = 0; row < rows.rows(); ++row) {
+    const auto id = static_cast<TaskId>(rows.number(row, task).value_or(0));
+    if (id != 0) know(id, rows.text(row, record), rows.text(row, params));
+  }
 }
 
 // What rules ask about a task when its event comes.

@@ -79,7 +79,9 @@ class EventReader {
   void become_current();
   void fetch_before(std::uint64_t first, const Done& done);
   void set_timer();
+  void read_rows(std::uint64_t after, std::size_t most, Line::Done got);
   std::vector<Event> events_of(const Result& rows);
+  void know_all(const Result& rows);
   void know(TaskId id, std::string_view record, std::string_view params);
 
   transport::Loop& loop_;

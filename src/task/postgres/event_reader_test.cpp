@@ -324,6 +324,16 @@ TEST_F(EventReaderTest, ATaskThatAnEventToldOfIsKnown) {
   EXPECT_EQ(reader->known(9), nullptr);
 }
 
+TEST_F(EventReaderTest, WhatIsReadOfThePastHidesNothingThatHasHappenedSince) {
+  be_current();
+  reader->look();
+  answer_events(rows({event(5, 7, "2")}));
+  const auto done = prepare(1);
+  answer_events(rows({event(1, 7, "1"), event(2), event(3), event(4)}));
+  ASSERT_TRUE(*done);
+  EXPECT_EQ(reader->known(7)->value().progress.state, State::completed);
+}
+
 TEST_F(EventReaderTest, OnlyTheLatestTasksAreKnown) {
   be_current(1);
   reader->look();

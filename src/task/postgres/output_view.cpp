@@ -68,6 +68,15 @@ std::uint64_t OutputView::begin_of(std::uint32_t attempt) const {
   return found == attempts_.end() ? total_ : found->begin;
 }
 
+std::uint64_t OutputView::end_of(std::uint32_t attempt) const {
+  const auto behind = std::ranges::find_if(attempts_, [&](const Attempt& each) { return each.number > attempt; });
+  return behind == attempts_.end() ? total_ : behind->begin;
+}
+
+bool OutputView::begins_at(std::uint64_t offset) const {
+  return offset > 0 && std::ranges::find(attempts_, offset, &Attempt::begin) != attempts_.end();
+}
+
 std::optional<OutputRange> OutputView::gap_at(std::uint64_t offset) const {
   for (const Attempt& attempt : attempts_) {
     for (const OutputRange& gap : attempt.dropped) {
@@ -83,14 +92,15 @@ std::uint64_t OutputView::start(std::uint64_t offset) const {
   return offset;
 }
 
-Queue::Output OutputView::read(const Result& rows, std::uint64_t offset, std::size_t limit,
-                               std::optional<Stream> stream) const {
+Queue::Output OutputView::read(const Result& rows, std::pair<std::size_t, std::size_t> range, std::uint64_t offset,
+                               std::size_t limit, std::optional<Stream> stream) const {
   OutputPiece piece{.offset = start(offset), .total = total_};
   const std::uint64_t asked = std::min(offset, total_);
   if (piece.offset > asked) piece.dropped = OutputRange{asked, piece.offset};
   std::uint64_t at = piece.offset;
   std::size_t used = 0;
-  for (std::size_t row = 0; row < rows.rows() && used < limit; ++row) {
+  bool is_at_gap = false;
+  for (std::size_t row = range.first; row < range.second && used < limit; ++row) {
     const auto number = static_cast<std::uint32_t>(rows.number(row, rows.column("attempt")).value_or(0));
     const auto attempt = std::ranges::find(attempts_, number, &Attempt::number);
     if (attempt == attempts_.end()) continue;
@@ -98,7 +108,8 @@ Queue::Output OutputView::read(const Result& rows, std::uint64_t offset, std::si
         attempt->begin + static_cast<std::uint64_t>(rows.number(row, rows.column("start")).value_or(0));
     const std::string bytes = rows.bytes(row, rows.column("bytes")).value_or("");
     if (begin + bytes.size() <= at) continue;
-    if (begin > at && (!piece.bytes.empty() || piece.dropped)) break;  // a gap, which the next read tells
+    is_at_gap = begin > at && (at > piece.offset || piece.dropped);
+    if (is_at_gap) break;  // which the next read tells
     if (begin > at) {
       piece.dropped = OutputRange{at, begin};
       piece.offset = begin;
@@ -119,15 +130,15 @@ Queue::Output OutputView::read(const Result& rows, std::uint64_t offset, std::si
       used += size;
     }
   }
-  if (at == piece.offset && at < total_ && !piece.dropped && rows.rows() == 0) {
-    if (const std::uint64_t end = end_of_lost(at); end > at) {
-      piece.dropped = OutputRange{at, end};
-      piece.offset = end;
-      at = end;
-    }
+  const std::uint64_t end = used < limit && !is_at_gap ? end_of_lost(at) : at;
+  if (at == piece.offset && end > at && !piece.dropped) {
+    piece.dropped = OutputRange{at, end};
+    piece.offset = end;
+    at = end;
   }
   piece.next = at;
-  return {.piece = std::move(piece), .done = is_over_ && at >= total_};
+  const bool gap_follows = is_at_gap || end > at || gap_at(at) || begins_at(at);
+  return {.piece = std::move(piece), .done = is_over_ && at >= total_, .gap_follows = gap_follows};
 }
 
 }  // namespace duet::task::postgres

@@ -16,7 +16,7 @@ std::string shown(const Queue::Output& output) {
   const OutputPiece& piece = output.piece;
   std::string text = std::to_string(piece.offset) + ' ' + piece.bytes + ' ' + std::to_string(piece.next);
   if (piece.dropped) text += " dropped " + std::to_string(piece.dropped->to - piece.dropped->from);
-  return text + (output.done ? " done" : "");
+  return text + (output.gap_follows ? " gap" : "") + (output.done ? " done" : "");
 }
 
 TEST(OutputView, AttemptsFollowEachOther) {
@@ -34,7 +34,7 @@ TEST(OutputView, AReadInTheDroppedMiddleSaysSo) {
   EXPECT_EQ(view.start(1), 1U);
   EXPECT_EQ(view.start(2), 96U);
   const Result rows = pieces({{"1", "0", bytes_of("ab"), ""}, {"1", "96", bytes_of("wxyz"), ""}});
-  EXPECT_EQ(shown(view.read(rows, 0, 100, {})), "0 ab 2");
+  EXPECT_EQ(shown(view.read(rows, 0, 100, {})), "0 ab 2 gap");
   EXPECT_EQ(shown(view.read(rows, 2, 100, {})), "96 wxyz 100 dropped 94 done");
 }
 
@@ -47,7 +47,7 @@ TEST(OutputView, OfOneStreamTheOtherIsSkipped) {
 
 TEST(OutputView, WhatALostWorkerDidNotSendIsDropped) {
   const OutputView lost(state(R"({"attempts":[{"attempt":1,"total":9,"dropped":[],"last":false}],"state":3})"));
-  EXPECT_EQ(shown(lost.read(pieces({{"1", "0", bytes_of("abc"), ""}}), 0, 100, {})), "0 abc 3");
+  EXPECT_EQ(shown(lost.read(pieces({{"1", "0", bytes_of("abc"), ""}}), 0, 100, {})), "0 abc 3 gap");
   EXPECT_EQ(shown(lost.read(pieces({}), 3, 100, {})), "9  9 dropped 6 done");
   const OutputView again(state(
       R"({"attempts":[{"attempt":1,"total":9,"dropped":[],"last":false},{"attempt":2,"total":2,"dropped":[],"last":true}],"state":2})"));

@@ -22,6 +22,7 @@ using namespace std::chrono_literals;
 
 constexpr base::Duration between_looks = 300ms;
 constexpr base::Duration between_tidyings = 10min;
+constexpr std::size_t most_began_early = 4096;
 
 }  // namespace
 
@@ -30,11 +31,15 @@ void PostgresQueue::read_output(const OutputQuestion& question, const GotOutput&
       [this, question, got](const tl::expected<Object, rpc::Error>& state) {
         if (!state) return got(tl::unexpected(state.error()));
         if (!state->contains("state")) return got(tl::unexpected(unknown_task(to_text(question.id))));
-        if (!has_all_output(question.id, *state)) return read_remote(question, *state, got);
+        const RunId last{question.id, static_cast<std::uint32_t>(number_in(*state, "attempt"))};
+        // What it writes is there first, and what is before it may have been written elsewhere.
+        const std::uint64_t begin = OutputView(*state).begin_of(last.attempt);
+        const bool is_here = last.attempt > 0 && attempts_.is_here(last.task, last.attempt) && question.offset >= begin;
+        if (!is_here && !has_all_output(question.id, *state)) return read_remote(question, *state, got);
         try {
-          const auto attempts = static_cast<std::uint32_t>(number_in(*state, "attempt"));
-          Output output{.piece = read_task_output(options_.tasks, question.id, attempts, question.offset,
-                                                  question.limit, question.stream)};
+          const GoneOutput before = is_here ? GoneOutput{.attempts = last.attempt - 1, .bytes = begin} : GoneOutput{};
+          Output output{.piece = read_task_output(options_.tasks, question.id, last.attempt, question.offset,
+                                                  question.limit, question.stream, before)};
           const auto run = attempts_.latest(question.id);
           const bool is_over =
               has_ended(static_cast<State>(number_in(*state, "state"))) && (!run || !attempts_.is_live(*run));
@@ -55,12 +60,13 @@ bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
   if (attempts == 0) return false;
   for (std::uint32_t attempt = 1; attempt <= attempts; ++attempt) {
     const RunId run{id, attempt};
-    if (attempts_.is_live(run)) continue;
+    const bool is_last = attempts_.latest(id) == run;
+    if (is_last && attempts_.is_here(run.task, run.attempt)) continue;
     const auto found = std::ranges::find_if(
         told, [&](const boost::json::value& each) { return number_in(each.as_object(), "attempt") == attempt; });
     const std::int64_t total = found == told.end() ? 0 : number_in(found->as_object(), "total");
     if (found != told.end() && flag_in(found->as_object(), "gone")) return false;
-    if (attempts_.latest(id) == run && total == 0) continue;
+    if (is_last && total == 0) continue;
     try {
       if (task::read_output(options_.tasks, run, UINT64_MAX, 0).total < static_cast<std::uint64_t>(total)) return false;
     } catch (const std::system_error&) {
@@ -72,12 +78,19 @@ bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
   return true;
 }
 
+// Another value: another server may have taken over.
+std::pair<std::int64_t, bool> PostgresQueue::server_now() const {
+  return {membership_.told_timeline(), membership_.is_telling_again()};
+}
+
 void PostgresQueue::read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got) {
   const auto view = std::make_shared<OutputView>(state);
   line_.call(Line::Way::work, "read_output_v1",
              {argument_of(question.id), argument_of(view->start(question.offset)), argument_of(question.limit)},
-             lifetime_.bind([question, view, got](const Answer& answer) {
+             lifetime_.bind([this, question, view, got, server = server_now()](const Answer& answer) {
                if (!answer) return got(tl::unexpected(error_of(answer.error())));
+               // One that took over between the two questions may lack what the first one told of.
+               if (server != server_now()) return read_output(question, got);
                got(view->read(*answer, question.offset, question.limit, question.stream));
              }));
 }
@@ -137,7 +150,7 @@ void PostgresQueue::stop_awaiting_output(const Ticket& ticket) { output_waiters_
 void PostgresQueue::output_audience_changed() {
   follower_.audience_changed();
   tell_own_output();
-  find_remote_output(0);
+  remote_output_.find();
 }
 
 // Output comes behind the event that its task has started: by the time that we have caught up it was told, or nobody
@@ -147,35 +160,37 @@ void PostgresQueue::tell_own_output() {
   std::erase_if(runs, [this](RunId run) { return !attempts_.is_announced(run); });
   if (runs.empty()) return;
   events_.catch_up(lifetime_.bind([this, runs] {
-    for (const RunId run : runs) follower_.began(run);
+    for (const RunId run : runs) {
+      if (began_early_.size() >= most_began_early) began_early_.erase(began_early_.begin());
+      began_early_.insert(run);
+      follower_.began(run);
+    }
   }));
 }
 
-// Tasks that run, a portion at a time, from the oldest on; again if they cannot be asked for now.
-void PostgresQueue::find_remote_output(TaskId from) {
-  constexpr std::size_t portion = 1000;
-  ListQuery query{.state = State::running, .limit = portion, .sort = ListQuery::Sort::oldest};
-  if (from > 0) query.from = from;
-  const auto last = std::make_shared<std::pair<TaskId, std::size_t>>(from, 0);
-  list(
-      query,
-      [this, last](const Task& task) {
-        *last = {task.id, last->second + 1};
-        if (!follower_.is_telling_from({task.id, task.progress.attempts})) remote_output_.add(task.id, false);
-        return true;
-      },
-      [this, last](const std::optional<rpc::Error>& error) {
-        if (!error && last->second < portion) return;
-        if (!error) return find_remote_output(last->first);
-        if (!left_) find_timer_ = loop_.after(1s, [this, next = last->first] { find_remote_output(next); });
-      });
+// Of what runs here we tell, also if that event comes late. An earlier attempt may have left something running.
+void PostgresQueue::tell_output_of(RunId run) {
+  const bool is_ours =
+      began_early_.erase(run) > 0 || follower_.is_telling_from(run) || attempts_.is_here(run.task, run.attempt);
+  is_ours ? follower_.began(run) : remote_output_.add(run);
 }
 
-// The end of a task comes behind its last output, also here.
+// Attempts before this one may have run elsewhere.
+std::optional<GoneOutput> PostgresQueue::output_before(RunId run) {
+  if (!asking_before_.insert(run).second) return std::nullopt;
+  ask("read_output_state_v1", {argument_of(run.task)}, [this, run](const tl::expected<Object, rpc::Error>& state) {
+    asking_before_.erase(run);
+    if (!state || !state->contains("state")) return;  // the follower asks again
+    follower_.place_behind(run, {.attempts = run.attempt - 1, .bytes = OutputView(*state).begin_of(run.attempt)});
+  });
+  return std::nullopt;
+}
+
+// The end of a task comes behind its last output, also here, and so does its next start.
 void PostgresQueue::finish_remote_output(const std::vector<Event>& events, std::function<void()> then) {
   std::vector<TaskId> ids;
   for (const Event& event : events) {
-    if (tells_end(event)) ids.push_back(event.task);
+    if (tells_end(event) || tells_start(event)) ids.push_back(event.task);
   }
   remote_output_.finish(ids, std::move(then));
 }

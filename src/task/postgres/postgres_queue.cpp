@@ -23,6 +23,11 @@ constexpr std::size_t most_untold = 10'000;             // in memory; the others
 constexpr std::string_view told_name = "cluster/told";  // the last event of ours that the database has
 constexpr base::Duration overdue = 10s;
 
+std::uint32_t attempts_in(const Event& event) {
+  const json::value params = rpc::parse_value(event.params);
+  return params.is_object() ? static_cast<std::uint32_t>(number_in(params.get_object(), "attempts")) : 0;
+}
+
 }  // namespace
 
 PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, Store& store, Journal& journal,
@@ -51,24 +56,29 @@ PostgresQueue::PostgresQueue(transport::Loop& loop, base::Log& log, Line& line, 
           {.tasks = options_.tasks, .worker = cluster_.name, .output = cluster_.output, .seed = options_.seed + 1},
           attempts_calls()),
       events_(loop, line, membership_, journal,
-              {.began_anew = [this] { tells_.journal_began_anew(); },
+              {.began_anew =
+                   [this] {
+                     began_early_.clear();
+                     tells_.journal_began_anew();
+                     remote_output_.begin_anew();
+                   },
                .became_current = [this] { look_at_waiters(); },
                .before = [this](const std::vector<Event>& events,
                                 std::function<void()> then) { finish_remote_output(events, std::move(then)); }}),
       output_waiters_(loop),
-      follower_(loop, log, options_.tasks, [](TaskId) { return GoneOutput{}; },
+      follower_(loop, log, options_.tasks, [this](RunId run) { return output_before(run); },
                 {.wants = [this](TaskId id) { return output_waiters_.is_awaited(id) || tells_.output.wants(id); },
                  .tell =
                      [this](TaskId id, std::uint64_t offset, Stream stream, std::string_view text) {
                        tells_.output.tell(id, offset, stream, text);
                        output_waiters_.take(id);
                      }}),
-      remote_output_(
-          loop, {.audience = tells_.output,
-                 .state = [this](TaskId id, const auto& told) { ask("read_output_state_v1", {argument_of(id)}, told); },
-                 .read = [this](const OutputQuestion& question, const GotOutput& got) { read_output(question, got); },
-                 .is_here = [this](TaskId id, std::uint32_t attempt) { return attempts_.is_here(id, attempt); },
-                 .may_tell = [this] { return !events_.is_behind(); }}) {
+      remote_output_(loop,
+                     {.audience = tells_.output,
+                      .ask = [this](std::string_view function, std::vector<Argument> arguments,
+                                    Line::Done done) { ask_rows(function, std::move(arguments), std::move(done)); },
+                      .is_here = [this](RunId run) { return attempts_.is_here(run.task, run.attempt); },
+                      .may_tell = [this] { return !events_.is_behind(); }}) {
   store_.publish_to([this](std::vector<Event> events) { forward_events(std::move(events)); });
 }
 
@@ -186,7 +196,7 @@ Attempts::Calls PostgresQueue::attempts_calls() {
           .began =
               [this](RunId run, bool is_new) {
                 follower_.add(*runner_, run, is_new);
-                if (!is_new) follower_.began(run.task);
+                if (!is_new) follower_.began(run);
               },
           .gone =
               [this](RunId run) {
@@ -199,6 +209,7 @@ Attempts::Calls PostgresQueue::attempts_calls() {
                 follower_.never_began(run);
                 bound_stop();
               },
+          .fenced = [this](RunId run) { follower_.never_began(run); },
           .announced = [this](RunId /*run*/) { tell_own_output(); },
           .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
@@ -252,6 +263,12 @@ rpc::Error PostgresQueue::not_joined() const {
   return queue_is_away(trouble().empty() ? "the queue is not joined yet" : trouble());
 }
 
+// `done` may come at once.
+void PostgresQueue::ask_rows(std::string_view function, std::vector<Argument> arguments, Line::Done done) {
+  if (!membership_.is_joined()) return done(tl::unexpected(Fault{Fault::Kind::never, {}, not_joined().what()}));
+  line_.call(Line::Way::work, function, std::move(arguments), std::move(done));
+}
+
 void PostgresQueue::ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked) {
   if (!membership_.is_joined()) return asked(tl::unexpected(not_joined()));
   line_.call(Line::Way::work, function, std::move(arguments), lifetime_.bind([asked](const Answer& answer) {
@@ -287,14 +304,9 @@ void PostgresQueue::once(std::string_view function, std::vector<Argument> argume
 // ---- events ----
 
 void PostgresQueue::take(const Event& event) {
-  if (tells_start(event)) {
-    const std::optional<Task>* const task = events_.known(event.task);
-    const std::uint32_t attempt = task != nullptr && *task ? (*task)->progress.attempts : 0;
-    const bool is_here = follower_.is_telling_from({event.task, attempt});
-    follower_.began(event.task);
-    if (!is_here) remote_output_.add(event.task, true);
-  }
+  if (tells_start(event)) tell_output_of({event.task, attempts_in(event)});
   if (!tells_end(event)) return;
+  remote_output_.ended(event.task);
   answer_waiters(event.task);
   output_waiters_.take(event.task);
 }
@@ -526,6 +538,7 @@ void PostgresQueue::leave(std::function<void()> left) {
   const auto finish = lifetime_.bind([this, left = std::move(left)] {
     membership_.stop();
     left_ = true;
+    remote_output_.stop();
     output_waiters_.end();
     for (auto& [ticket, waiter] : std::exchange(waiters_, {})) waiter.waiter(tl::unexpected(is_stopping()));
     store_.when_idle(left);

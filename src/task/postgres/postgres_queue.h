@@ -157,6 +157,7 @@ class PostgresQueue final : public Queue {
   WorkerOffer offer() const;
   void tell_start(TaskId id, std::string_view body);
   static rpc::Error error_of(const Fault& fault);
+  void ask_rows(std::string_view function, std::vector<Argument> arguments, Line::Done done);
   /// Asks a function that gives JSON.
   void ask(std::string_view function, std::vector<Argument> arguments, const Asked& asked);
   /// The same of one that changes something; asked again until its answer is known.
@@ -191,12 +192,14 @@ class PostgresQueue final : public Queue {
   static void take_removal(const Object& answer, bool again, Removal& removal);
 
   // Output: postgres_output.cpp.
+  std::pair<std::int64_t, bool> server_now() const;
   void read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got);
   bool has_all_output(TaskId id, const Object& state) const;
   void watch_output();
   void look_at_output();
   void tell_own_output();
-  void find_remote_output(TaskId from);
+  void tell_output_of(RunId run);
+  std::optional<GoneOutput> output_before(RunId run);
   void finish_remote_output(const std::vector<Event>& events, std::function<void()> then);
 
   // Files here of tasks that are gone: postgres_output.cpp.
@@ -247,7 +250,8 @@ class PostgresQueue final : public Queue {
   std::uint64_t last_ticket_ = 0;
   RemoteOutput remote_output_;
   transport::Loop::Timer output_timer_;
-  transport::Loop::Timer find_timer_;  // tasks that run elsewhere
+  std::set<RunId> asking_before_;  // where their output begins
+  std::set<RunId> began_early_;    // their output is told, and perhaps not yet that they have started
   transport::Loop::Timer count_timer_;
   transport::Loop::Timer tidy_timer_;
   transport::Loop::Timer wait_timer_;

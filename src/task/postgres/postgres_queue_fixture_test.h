@@ -99,12 +99,12 @@ class PostgresQueueTest : public MemberTest {
     EXPECT_TRUE(*idle);
   }
   /// Claims task 7 with the fence 31.
-  void have_seven() {
+  void have_seven(int attempt = 1) {
     line.events.notified("duet_w4", "task");
     line.answer("wait_v1", "");
     line.take("report_v1")
         .done(Result({"what", "id", "fence", "attempt", "agent", "grp", "body"},
-                     {{"claim", "7", "31", "1", "shell", "default", to_body({.prompt = "true"})}}));
+                     {{"claim", "7", "31", std::to_string(attempt), "shell", "default", to_body({.prompt = "true"})}}));
     line.calls.clear();
   }
   /// What the database is asked on the way out, until it is left.

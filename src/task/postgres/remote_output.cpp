@@ -5,8 +5,9 @@
 #include <iterator>
 #include <utility>
 
+#include "duet/base/all_calls.h"
 #include "duet/rpc/utf8.h"
-#include "task/postgres/output_sender.h"
+#include "duet/rpc/value.h"
 #include "task/postgres/output_view.h"
 #include "task/postgres/records.h"
 
@@ -15,128 +16,254 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration between_reads = 300ms;
+constexpr base::Duration between_questions = 300ms;
+constexpr base::Duration between_searches = 1s;
 constexpr base::Duration longest_finish = 1s;
-constexpr std::size_t most_asked = 100;  // between two looks
-constexpr int no_such_task = -32000;
+constexpr std::size_t most_asked = 1000;  // tasks in one question
+constexpr std::int64_t most_bytes = std::int64_t{1} << 20;
+constexpr std::size_t piece_bytes = 64 * 1024;  // as read_outputs_v1 gives of each
 
 }  // namespace
 
-void RemoteOutput::add(TaskId id, bool from_start) {
-  if (!calls_.audience.wants(id) || !tasks_.try_emplace(id, Told{.from_start = from_start}).second) return;
-  look_later();
-  if (asking_.size() >= most_asked) return;
-  last_ = id;
-  place(id);
+// ---- which ones ----
+
+// One at a time: whoever comes meanwhile may want what the answer lacks.
+void RemoteOutput::find() {
+  find_again_ = static_cast<bool>(finding_);
+  if (finding_) return;
+  find_timer_ = loop_.after(between_searches, [this] { find(); });
+  calls_.ask("read_running_v1", {},
+             lifetime_.bind(finding_.until([this](const Answer& answer) { take_running(answer); })));
 }
 
-void RemoteOutput::look_later() {
-  if (timer_) return;
-  timer_ = loop_.after(between_reads, [this] { look(); });
+void RemoteOutput::take_running(const Answer& answer) {
+  if (!answer) return;  // the timer asks again
+  find_timer_.cancel();
+  const int task = answer->column("task");
+  const int attempt = answer->column("attempt");
+  const int place = answer->column("place");
+  for (std::size_t row = 0; row < answer->rows(); ++row) {
+    const RunId run{static_cast<TaskId>(answer->number(row, task).value_or(0)),
+                    static_cast<std::uint32_t>(answer->number(row, attempt).value_or(0))};
+    if (tasks_.contains(run.task) || !calls_.audience.wants(run.task) || calls_.is_here(run)) continue;
+    put(run.task,
+        {.attempt = run.attempt, .place = static_cast<std::uint64_t>(answer->number(row, place).value_or(0))});
+  }
+  if (!tasks_.empty() && !timer_) look_in(between_questions);
+  if (std::exchange(find_again_, false)) find();
 }
 
-bool RemoteOutput::is_wanted(TaskId id, const Told& told) const {
-  return calls_.audience.wants(id) && (!told.place || !calls_.is_here(id, told.attempt + 1));
+void RemoteOutput::add(RunId run) {
+  if (!calls_.audience.wants(run.task)) return;
+  const auto found = tasks_.find(run.task);
+  if (found == tasks_.end() || (found->second.attempt == run.attempt && !found->second.any)) {
+    put(run.task, {.attempt = run.attempt});
+  } else {
+    found->second.attempt = std::max(found->second.attempt, run.attempt);  // and goes on behind the one before
+  }
+  look_soon();
+}
+
+void RemoteOutput::put(TaskId id, Told told) {
+  told.serial = ++last_serial_;
+  tasks_[id] = told;
+}
+
+void RemoteOutput::ended(TaskId id) {
+  const auto found = tasks_.find(id);
+  if (found != tasks_.end() && found->second.over) tasks_.erase(found);
+}
+
+void RemoteOutput::begin_anew() {
+  std::erase_if(tasks_, [](const auto& each) { return each.second.over; });
+  find();
+}
+
+// ---- questions ----
+
+void RemoteOutput::look_in(base::Duration wait) {
+  timer_ = loop_.after(wait, [this] { look(); });
+}
+
+void RemoteOutput::look_soon() {
+  soon_ = true;
+  if (!asking_) look_in({});
 }
 
 void RemoteOutput::look() {
-  std::vector<TaskId> unwanted;
-  for (const auto& [id, told] : tasks_) {
-    if (!is_wanted(id, told)) unwanted.push_back(id);
-  }
-  for (const TaskId id : unwanted) forget(id);
-  std::erase_if(asking_, [](const auto& each) { return !each.second; });
-  if (tasks_.empty()) return;
-  look_later();
-  for (const TaskId id : in_turn()) {
-    if (asking_.size() >= most_asked) return;
-    last_ = id;
-    if (const auto found = tasks_.find(id); found != tasks_.end()) found->second.place ? read(id) : place(id);
-  }
+  look_in(between_questions);
+  base::AllCalls calls;
+  calls.make([this] {
+    std::erase_if(tasks_, [this](const auto& each) { return !calls_.audience.wants(each.first); });
+    if (tasks_.empty()) return timer_.cancel();
+    if (asking_) return;
+    soon_ = false;
+    ask(in_turn());
+  });
+  calls.make([this] { call_finished(); });
+  calls.check();
 }
 
-// Those behind the last one, then those before.
+bool RemoteOutput::is_asked(TaskId id) const {
+  const auto found = tasks_.find(id);
+  return found != tasks_.end() && !found->second.over;
+}
+
+// Those that somebody waits for, then those behind the last one, then those before.
 std::vector<TaskId> RemoteOutput::in_turn() const {
   std::vector<TaskId> ids;
-  for (const auto& [id, told] : tasks_) ids.push_back(id);
-  std::rotate(ids.begin(), std::ranges::upper_bound(ids, last_), ids.end());
+  std::set<TaskId> first;
+  for (const auto& [number, finish] : finishing_) first.insert(finish.ids.begin(), finish.ids.end());
+  std::ranges::copy_if(first, std::back_inserter(ids), [this](TaskId id) { return is_asked(id); });
+  if (!calls_.may_tell()) return ids;
+  const auto begin = tasks_.upper_bound(last_);
+  const auto take = [&](auto from, auto to) {
+    for (auto at = from; at != to && ids.size() < most_asked; ++at) {
+      if (!first.contains(at->first) && !at->second.over) ids.push_back(at->first);
+    }
+  };
+  take(begin, tasks_.end());
+  take(tasks_.begin(), begin);
   return ids;
 }
 
-void RemoteOutput::place(TaskId id) {
-  UnderWay& asking = asking_[id];
-  if (asking) return;
-  calls_.state(id, lifetime_.bind(asking.until([this, id](const State& state) { take_state(id, state); })));
+void RemoteOutput::ask(const std::vector<TaskId>& ids) {
+  if (ids.empty()) return;
+  Asked asked;
+  std::vector<Argument> tasks;
+  std::vector<Argument> places;
+  for (const TaskId id : ids) {
+    const Told& told = tasks_.at(id);
+    asked.emplace(id, told.serial);
+    tasks.push_back(argument_of(id));
+    places.push_back(argument_of(told.place));
+  }
+  calls_.ask("read_outputs_v1", {array_of(tasks), array_of(places), argument_of(most_bytes)},
+             lifetime_.bind(asking_.until([this, asked = std::move(asked), question = ++questions_](
+                                              const Answer& answer) { take(answer, asked, question); })));
 }
 
-void RemoteOutput::take_state(TaskId id, const State& state) {
-  const auto found = tasks_.find(id);
-  if (!state || found == tasks_.end()) return;
-  const auto attempt = static_cast<std::uint32_t>(number_in(*state, "attempt"));
-  if (!state->contains("state") || calls_.is_here(id, attempt)) return forget(id);
-  const OutputView view(*state);
-  found->second.place = found->second.from_start ? view.begin_of(attempt) : view.total();
-  found->second.attempt = attempt;
-  read(id);
-}
-
-void RemoteOutput::read(TaskId id) {
-  UnderWay& asking = asking_[id];
-  const bool is_last = std::ranges::any_of(finishing_, [id](const auto& finish) {
-    return std::ranges::find(finish.second.ids, id) != finish.second.ids.end();
-  });
-  if (asking || (!is_last && !calls_.may_tell())) return;
-  calls_.read({.id = id, .offset = *tasks_.at(id).place, .limit = OutputSender::largest_piece},
-              lifetime_.bind(asking.until(
-                  [this, id](const tl::expected<Queue::Output, rpc::Error>& output) { take_output(id, output); })));
-}
-
-void RemoteOutput::take_output(TaskId id, const tl::expected<Queue::Output, rpc::Error>& output) {
-  const auto found = tasks_.find(id);
-  if (!output && output.error().code() == no_such_task) return forget(id);  // it was removed
-  if (!output || found == tasks_.end()) return;
-  const OutputPiece& piece = output->piece;
-  const std::string_view whole = output->done ? std::string_view(piece.bytes) : rpc::whole_characters(piece.bytes);
-  const std::uint64_t before = *found->second.place;
-  const std::uint64_t behind = piece.place_of(whole.size());
-  found->second.place = behind;
-  const bool has_more = behind > before && behind < piece.total;
-  if (output->done) forget(id);
+// A task has a row for each piece, at least one, or none if nothing is new.
+void RemoteOutput::take(const Answer& answer, const Asked& asked, std::uint64_t question) {
+  if (!answer) return;  // the timer asks again
   const auto there = lifetime_.watch();
-  if (!whole.empty()) calls_.audience.tell(id, piece.offset, Stream::mixed, whole);
-  if (there() && has_more && tasks_.contains(id)) read(id);
+  const int task = answer->column("task");
+  std::set<TaskId> more;
+  std::uint64_t used = 0;
+  base::AllCalls calls;
+  for (std::size_t row = 0, behind = 0; row < answer->rows() && there(); row = behind) {
+    const auto id = static_cast<TaskId>(answer->number(row, task).value_or(0));
+    for (behind = row; behind < answer->rows() && answer->number(behind, task) == answer->number(row, task); ++behind) {
+      used += answer->text(behind, answer->column("bytes")).size() / 2;
+    }
+    const auto found = tasks_.find(id);
+    const auto known = asked.find(id);
+    if (found == tasks_.end() || known == asked.end() || found->second.serial != known->second) continue;
+    last_ = id;
+    calls.make([&] {
+      if (take_task(id, *answer, {row, behind})) more.insert(id);
+    });
+  }
+  if (!there()) return;
+  // When there was no room for all, those without a row may have something new.
+  const bool is_whole = used < static_cast<std::uint64_t>(most_bytes) / 2;
+  for (const auto& [id, serial] : asked) {
+    if (is_whole && !more.contains(id)) told_all(id, question);
+  }
+  if (!tasks_.empty()) look_in(more.empty() && is_whole && !soon_ ? between_questions : base::Duration::zero());
+  calls.make([this] { call_finished(); });
+  calls.check();
 }
+
+// ---- answers ----
+
+// Whether there is more of it by now.
+bool RemoteOutput::take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range) {
+  Told& told = tasks_.at(id);
+  const std::string_view text = rows.text(range.first, rows.column("told"));
+  if (text.empty()) {  // it was removed
+    tasks_.erase(id);
+    return false;
+  }
+  const boost::json::value parsed = rpc::parse_value(text);
+  const boost::json::object& state = parsed.as_object();
+  const OutputView view(state);
+  const auto newest = static_cast<std::uint32_t>(number_in(state, "attempt"));
+  told.left = told.left || calls_.is_here({id, told.attempt + 1});
+  if (!told.left && calls_.is_here({id, told.attempt})) {
+    tasks_.erase(id);
+    return false;
+  }
+  if (!told.left) told.attempt = std::max(told.attempt, newest);
+  if (!told.place) {
+    told.place = view.begin_of(told.attempt);
+    return true;
+  }
+  return take_output(id, view.read(rows, range, *told.place, piece_bytes, {}),
+                     told.left ? view.end_of(told.attempt) : UINT64_MAX);
+}
+
+// Up to `end`: what is behind it is told by who runs it here.
+bool RemoteOutput::take_output(TaskId id, const Queue::Output& output, std::uint64_t end) {
+  Told& told = tasks_.at(id);
+  const OutputPiece& piece = output.piece;
+  std::string_view text = piece.bytes;
+  if (piece.place_of(text.size()) > end) text = text.substr(0, end > piece.offset ? end - piece.offset : 0);
+  const bool is_last = output.done || piece.next >= end;
+  if (!is_last && !output.gap_follows) text = rpc::whole_characters(text);
+  const std::uint64_t before = *told.place;
+  // A server that took over may lack what was told.
+  const bool is_new = piece.offset >= before;
+  const std::uint64_t behind = std::max(before, std::min(piece.offset + text.size(), end));
+  told.place = behind;
+  told.any = told.any || !text.empty();
+  told.over = is_last && !told.left;
+  if (is_last && told.left) tasks_.erase(id);
+  const auto there = lifetime_.watch();
+  if (is_new && !text.empty()) calls_.audience.tell(id, piece.offset, Stream::mixed, text);
+  if (there() && output.done && end == UINT64_MAX) calls_.audience.tell(id, behind, Stream::mixed, {});
+  return !is_last && behind > before && behind < piece.total;
+}
+
+// ---- what waits for it ----
 
 void RemoteOutput::finish(const std::vector<TaskId>& ids, std::function<void()> done) {
-  std::vector<TaskId> told;
-  std::ranges::copy_if(ids, std::back_inserter(told), [this](TaskId id) { return tasks_.contains(id); });
+  std::set<TaskId> told;
+  std::ranges::copy_if(ids, std::inserter(told, told.end()), [this](TaskId id) { return is_asked(id); });
   if (told.empty()) return done();
   const std::uint64_t number = ++last_finish_;
   Finish& finish = finishing_[number];
-  finish.limit = loop_.after(longest_finish, [this, number] { finished(number); });
+  finish.limit = loop_.after(longest_finish, [this, number] {
+    if (const auto late = finishing_.extract(number)) late.mapped().done();
+  });
+  finish.ids = std::move(told);
+  finish.question = questions_ + 1;
   finish.done = std::move(done);
-  finish.ids = told;
-  for (const TaskId id : told) {
-    if (const auto found = tasks_.find(id); found != tasks_.end()) found->second.place ? read(id) : place(id);
-  }
+  look_soon();
 }
 
-void RemoteOutput::forget(TaskId id) {
-  tasks_.erase(id);
-  std::vector<std::uint64_t> over;
+void RemoteOutput::told_all(TaskId id, std::uint64_t question) {
   for (auto& [number, finish] : finishing_) {
-    std::erase(finish.ids, id);
-    if (finish.ids.empty()) over.push_back(number);
-  }
-  // What is still to be told of it is told before.
-  for (const std::uint64_t number : over) {
-    finishing_.at(number).limit = loop_.after(base::Duration::zero(), [this, number] { finished(number); });
+    if (question >= finish.question) finish.ids.erase(id);
   }
 }
 
-void RemoteOutput::finished(std::uint64_t number) {
-  const auto finish = finishing_.extract(number);
-  if (finish) finish.mapped().done();
+void RemoteOutput::call_finished() {
+  std::vector<std::function<void()>> over;
+  for (auto at = finishing_.begin(); at != finishing_.end();) {
+    std::erase_if(at->second.ids, [this](TaskId id) { return !is_asked(id); });
+    const bool is_over = at->second.ids.empty();
+    if (is_over) over.push_back(std::move(at->second.done));
+    at = is_over ? finishing_.erase(at) : std::next(at);
+  }
+  base::call_all(over);
+}
+
+void RemoteOutput::stop() {
+  timer_.cancel();
+  find_timer_.cancel();
+  tasks_.clear();
+  call_finished();
 }
 
 }  // namespace duet::task::postgres

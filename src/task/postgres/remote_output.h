@@ -4,31 +4,29 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
-
-#include <boost/json/object.hpp>
 
 #include "duet/base/lifetime.h"
 #include "duet/transport/loop.h"
 #include "task/output_follower.h"
+#include "task/postgres/line.h"
 #include "task/postgres/under_way.h"
 #include "task/queue.h"
 
 namespace duet::task::postgres {
 
-/// Tells output of tasks that run elsewhere as it comes, while somebody here wants it. What cannot be asked for now is
-/// asked for again, as long as it is wanted. Of many tasks some are asked for at a time: what is reported goes the same
-/// way. For the loop's thread only.
+/// Tells output of tasks that run elsewhere as it comes, while somebody here wants it. One question at a time asks for
+/// all of them; what cannot be asked for now is asked for again. For the loop's thread only.
 class RemoteOutput {
  public:
-  using State = tl::expected<boost::json::object, rpc::Error>;
   struct Calls {
     OutputFollower::Audience audience;
-    /// What `read_output_state_v1` gives.
-    std::function<void(TaskId, const std::function<void(const State&)>&)> state;
-    std::function<void(const Queue::OutputQuestion&, const Queue::GotOutput&)> read;
-    /// That attempt, or a later one, runs here.
-    std::function<bool(TaskId, std::uint32_t attempt)> is_here;
+    /// Asks the database, if that can be asked now.
+    Line::Ask ask;
+    /// That attempt, or a later one of its task, runs here.
+    std::function<bool(RunId)> is_here;
     /// Not while there are events that come before.
     std::function<bool()> may_tell;
   };
@@ -37,43 +35,63 @@ class RemoteOutput {
   RemoteOutput(const RemoteOutput&) = delete;
   RemoteOutput& operator=(const RemoteOutput&) = delete;
 
-  /// It runs, here or elsewhere; `from_start`: all of its last attempt is told, else what comes from now on.
-  void add(TaskId id, bool from_start);
-  /// They have ended: calls when all of their output is told, or a second later.
+  /// Somebody may want what nobody wanted before: of what runs now all is told that comes from now on.
+  void find();
+  /// An attempt has started elsewhere: all of it is told.
+  void add(RunId run);
+  /// Everybody is told that it has ended.
+  void ended(TaskId id);
+  /// The numbers of events begin anew: what was passed over is not told any more.
+  void begin_anew();
+  /// Calls when all is told that these tasks have written by now, or a second later.
   void finish(const std::vector<TaskId>& ids, std::function<void()> done);
-  void stop() { timer_.cancel(); }
+  void stop();
 
  private:
   struct Told {
-    bool from_start = false;
-    std::optional<std::uint64_t> place = {};  // how far; none: it is not known yet where that begins
-    std::uint32_t attempt = 0;                // of then
+    std::uint32_t attempt = 0;
+    std::optional<std::uint64_t> place = {};  // how far; none: from where that attempt begins
+    bool any = false;
+    bool left = false;         // the attempt behind it is here, and told by others
+    bool over = false;         // all is told; it stays until its end is, so that nothing is told twice
+    std::uint64_t serial = 0;  // another one: what was asked before is of another entry
   };
   struct Finish {
-    std::vector<TaskId> ids;
+    std::set<TaskId> ids;
+    std::uint64_t question = 0;  // the first that tells
     std::function<void()> done;
     transport::Loop::Timer limit;
   };
+  using Asked = std::map<TaskId, std::uint64_t>;  // with their serials
 
-  void look_later();
+  void take_running(const Answer& answer);
+  void look_in(base::Duration wait);
+  void look_soon();
   void look();
   std::vector<TaskId> in_turn() const;
-  void place(TaskId id);
-  void take_state(TaskId id, const State& state);
-  void read(TaskId id);
-  void take_output(TaskId id, const tl::expected<Queue::Output, rpc::Error>& output);
-  void forget(TaskId id);
-  bool is_wanted(TaskId id, const Told& told) const;
-  void finished(std::uint64_t number);
+  bool is_asked(TaskId id) const;
+  void ask(const std::vector<TaskId>& ids);
+  void take(const Answer& answer, const Asked& asked, std::uint64_t question);
+  bool take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range);
+  bool take_output(TaskId id, const Queue::Output& output, std::uint64_t end);
+  void put(TaskId id, Told told);
+  void told_all(TaskId id, std::uint64_t question);
+  void call_finished();
 
   transport::Loop& loop_;
   Calls calls_;
   std::map<TaskId, Told> tasks_;
-  std::map<TaskId, UnderWay> asking_;  // since the last look
-  TaskId last_ = 0;                    // that was asked for
+  std::uint64_t last_serial_ = 0;
+  UnderWay asking_;
+  bool soon_ = false;  // there are some that were not asked for
+  std::uint64_t questions_ = 0;
+  TaskId last_ = 0;  // that there was room for
+  UnderWay finding_;
+  bool find_again_ = false;
   std::map<std::uint64_t, Finish> finishing_;
   std::uint64_t last_finish_ = 0;
   transport::Loop::Timer timer_;
+  transport::Loop::Timer find_timer_;
   base::Lifetime lifetime_;
 };
 

@@ -22,9 +22,9 @@ class LiveOutputTest : public PostgresQueueTest {
     advance(10ms);
     line.take("report_v1").done(Result({"what"}, {}));
   }
-  void write(const std::string& bytes) {
-    std::ofstream(folder.file("tasks/" + output_name({7, 1})), std::ios::binary | std::ios::app) << bytes;
-    tell.output({7, 1}, bytes.size());
+  void write(const std::string& bytes, std::uint32_t attempt = 1) {
+    std::ofstream(folder.file("tasks/" + output_name({7, attempt})), std::ios::binary | std::ios::app) << bytes;
+    tell.output({7, attempt}, bytes.size());
     turn();
   }
   void want(TaskId id) {
@@ -44,24 +44,47 @@ class LiveOutputTest : public PostgresQueueTest {
     return {std::to_string(seq),
             kind,
             std::to_string(task),
-            "{}",
+            R"({"attempts":)" + std::to_string(attempts) + "}",
             "1000",
             R"({"agent":"a","group":"g","metadata":"{}","state":1,"attempts":)" + std::to_string(attempts) + "}"};
   }
-  /// Those that run, as a list tells them.
-  void list(TaskId first, std::size_t count) {
-    std::vector<Result::Row> rows;
-    for (TaskId id = first; id < first + count; ++id) rows.push_back({std::to_string(id), "1", "1"});
-    line.take("read_tasks_v1").done(Result({"id", "state", "attempts"}, rows));
+  /// Attempts that run, and how far their output is there.
+  void have_running(const std::vector<Result::Row>& rows) {
+    line.take("read_running_v1").done(Result({"task", "attempt", "place"}, rows));
   }
-  void answer_state(const std::string& attempts, int attempt = 1, int state = 1) {
-    line.answer("read_output_state_v1", R"({"state":)" + std::to_string(state) + R"(,"attempt":)" +
-                                            std::to_string(attempt) + R"(,"attempts":)" + attempts + "}");
+  static std::string state(const std::string& attempts, int attempt = 1, int state = 1) {
+    return R"({"state":)" + std::to_string(state) + R"(,"attempt":)" + std::to_string(attempt) + R"(,"attempts":)" +
+           attempts + "}";
   }
-  void answer_output(const std::string& start, const std::string& bytes, int attempt = 1) {
-    line.take("read_output_v1")
-        .done(Result({"attempt", "start", "bytes", "marks"},
-                     {{std::to_string(attempt), start, bytes_of(bytes), std::string()}}));
+  static std::string wrote(std::uint64_t total, int attempt = 1, const std::string& dropped = "[]") {
+    return R"({"attempt":)" + std::to_string(attempt) + R"(,"total":)" + std::to_string(total) + R"(,"dropped":)" +
+           dropped + "}";
+  }
+  static Result::Row row(TaskId task, const std::string& told, int attempt, std::uint64_t start,
+                         const std::string& bytes) {
+    return {std::to_string(task), told, std::to_string(attempt), std::to_string(start), bytes_of(bytes), std::string()};
+  }
+  static Result::Row row(TaskId task, const std::string& told) {
+    return {std::to_string(task), told, std::nullopt, std::nullopt, std::nullopt, std::nullopt};
+  }
+  /// What a question for output asked for: tasks and places.
+  std::string answer(const std::vector<Result::Row>& rows) {
+    const FakeLine::Call call = line.take("read_outputs_v1");
+    call.done(Result({"task", "told", "attempt", "start", "bytes", "marks"}, rows));
+    std::string asked = *call.arguments.at(0) + *call.arguments.at(1);
+    std::erase(asked, '"');
+    return asked;
+  }
+  /// Task 9 runs elsewhere, and has written nothing.
+  void follow_nine() {
+    want(9);
+    have_running({{"9", "1", "0"}});
+    advance(300ms);
+  }
+  void notice(const std::vector<Result::Row>& rows) {
+    line.events.notified("duet_events", "");
+    line.take("read_events_v1").done(events(rows));
+    turn();
   }
 };
 
@@ -92,108 +115,227 @@ TEST_F(LiveOutputTest, OfATaskThatBeganWhileTheJournalPassedEventsOverIsTold) {
   EXPECT_EQ(told, std::vector<std::string>{"task-7 0 a"});
 }
 
+TEST_F(LiveOutputTest, OfATaskHereIsToldOnceThoughTheEventOfItsStartComesLate) {
+  read_events();
+  want(7);
+  have_running({});
+  run_seven();
+  line.fail("number_v1", Fault::Kind::unknown);
+  line.take("read_events_v1").done(events({}));
+  write("a");
+  tell.ended({7, 1}, {.kind = Outcome::Kind::exited});
+  tell.gone({7, 1});
+  for (int i = 0; i < 5; ++i) turn();
+  line.take("report_v1").done(Result({"what", "id", "fence", "state"}, {{"end", "7", "31", "2"}}));
+  ASSERT_EQ(told, (std::vector<std::string>{"task-7 0 a", "task-7 1 "}));
+  notice({event(5, "taskStarted", 7)});
+  EXPECT_FALSE(line.has("read_outputs_v1"));
+}
+
+TEST_F(LiveOutputTest, OfALaterAttemptHereIsToldBehindWhatAnEarlierOneWroteElsewhere) {
+  read_events();
+  have_seven(2);
+  want(7);
+  have_running({});
+  tell.started({7, 2}, {.pid = 100, .at = clock.utc()});
+  advance(10ms);
+  line.take("report_v1").done(Result({"what"}, {}));
+  line.answer("read_output_state_v1", state("[" + wrote(100) + "]"));
+  notice({event(5, "taskStarted", 7, 2)});
+  write("a", 2);
+  EXPECT_EQ(told, (std::vector<std::string>{"taskStarted task-7", "task-7 100 a"}));
+  std::string bytes;
+  line.calls.clear();
+  queue->read_output({.id = 7, .offset = 100, .limit = 9},
+                     [&bytes](const tl::expected<Queue::Output, rpc::Error>& got) {
+                       bytes = std::to_string(got->piece.offset) + ' ' + got->piece.bytes;
+                     });
+  line.answer("read_output_state_v1", state("[" + wrote(100) + "]", 2));
+  EXPECT_EQ(bytes, "100 a") << "it is here before it is in the database";
+}
+
 TEST_F(LiveOutputTest, WhatIsAskedForInAnOutageIsToldBehindIt) {
   want(9);
-  line.fail("read_tasks_v1", Fault::Kind::unknown);
+  line.fail("read_running_v1", Fault::Kind::unknown);
   advance(1s);
-  list(9, 1);
-  line.fail("read_output_state_v1", Fault::Kind::unknown);
+  have_running({{"9", "1", "3"}});
   advance(300ms);
-  answer_state(R"([{"attempt":1,"total":3,"dropped":[]}])");
-  answer_state(R"([{"attempt":1,"total":4,"dropped":[]}])");
-  answer_output("0", "abcd");
+  line.fail("read_outputs_v1", Fault::Kind::unknown);
+  advance(300ms);
+  answer({row(9, state("[" + wrote(4) + "]"), 1, 0, "abcd")});
   EXPECT_EQ(told, std::vector<std::string>{"task-9 3 d"});
 }
 
-TEST_F(LiveOutputTest, OfTheThousandAndFirstTaskThatRunsIsTold) {
-  want(1001);
-  list(1, 1000);
-  EXPECT_FALSE(line.has("read_output_state_v1"));
-  const FakeLine::Call next = line.take("read_tasks_v1");
-  EXPECT_NE(next.arguments.at(0)->find(R"("from":1000)"), std::string::npos);
-  next.done(Result({"id", "state", "attempts"}, {{"1001", "1", "1"}}));
-  EXPECT_TRUE(line.has("read_output_state_v1"));
+TEST_F(LiveOutputTest, WhoComesWhileTasksAreSoughtHasThemSoughtOnce) {
+  for (int i = 0; i < 50; ++i) want(9);
+  EXPECT_EQ(line.calls.size(), 1U);
+  have_running({});
+  have_running({{"9", "1", "0"}});
+  EXPECT_FALSE(line.has("read_running_v1"));
+  advance(300ms);
+  EXPECT_TRUE(line.has("read_outputs_v1"));
 }
 
-TEST_F(LiveOutputTest, OfManyTasksSomeAreAskedForAtATime) {
-  for (TaskId id = 1; id <= 150; ++id) wanted.insert(id);
+TEST_F(LiveOutputTest, OneQuestionIsForAllThatAreFollowed) {
+  for (TaskId id = 1; id <= 1500; ++id) wanted.insert(id);
   queue->output_audience_changed();
-  list(1, 150);
-  EXPECT_EQ(line.calls.size(), 100U);
-  while (line.has("read_output_state_v1")) line.fail("read_output_state_v1", Fault::Kind::unknown);
+  std::vector<Result::Row> rows;
+  for (TaskId id = 1; id <= 1500; ++id) rows.push_back({std::to_string(id), "1", "0"});
+  have_running(rows);
   advance(300ms);
-  std::set<std::string> asked;
-  while (line.has("read_output_state_v1")) {
-    const FakeLine::Call call = line.take("read_output_state_v1");
-    asked.insert(call.arguments.at(0).value());
-    call.done(tl::unexpected(Fault{Fault::Kind::unknown, "", "cut"}));
-  }
-  EXPECT_EQ(asked.size(), 100U);
-  EXPECT_TRUE(asked.contains("101") && asked.contains("150")) << "each in its turn";
+  EXPECT_EQ(line.calls.size(), 1U);
+  const std::string whole = state("[" + wrote(600'000) + "]");
+  const std::string first = answer({row(1, whole, 1, 0, std::string(600'000, 'x'))});
+  EXPECT_TRUE(first.starts_with("{1,2,3,"));
+  EXPECT_EQ(told, std::vector<std::string>{"task-1 0 " + std::string(65'536, 'x')});
+  advance(1ms);
+  EXPECT_TRUE(answer({}).starts_with("{2,3,4,")) << "there was no room for those behind the first";
 }
 
 TEST_F(LiveOutputTest, OfAnAttemptElsewhereIsToldWhileLeftoversOfAnEarlierOneAreHere) {
   read_events();
   run_seven();
   write("abc");
-  queue->await_output(7, 1h, [](bool) { return false; });
+  int looks = 0;
+  queue->await_output(7, 1h, [&looks](bool) { return ++looks == 0; });
   line.calls.clear();
   wanted.insert(7);
   advance(500ms);
   line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"fenced", "7", "31", std::nullopt}}));
   ASSERT_EQ(runner.cancelled.size(), 1U) << "its tree still lives";
   line.calls.clear();
-  line.events.notified("duet_events", "");
-  line.take("read_events_v1").done(events({event(5, "taskStarted", 7, 2)}));
-  const std::string attempts = R"([{"attempt":1,"total":3,"dropped":[]},{"attempt":2,"total":2,"dropped":[]}])";
-  answer_state(R"([{"attempt":1,"total":3,"dropped":[]}])", 2);
-  answer_state(attempts, 2);
-  answer_output("0", "de", 2);
+  notice({event(5, "taskStarted", 7, 2)});
+  write("x");
+  EXPECT_EQ(answer({row(7, state("[" + wrote(3) + "]", 2))}), "{7}{NULL}");
+  advance(1ms);
+  EXPECT_EQ(answer({row(7, state("[" + wrote(3) + "," + wrote(2, 2) + "]", 2), 2, 0, "de")}), "{7}{3}");
   EXPECT_EQ(told, (std::vector<std::string>{"taskStarted task-7", "task-7 3 de"})) << "and nothing of the one before";
+  const int before = looks;
   advance(300ms);
-  EXPECT_TRUE(line.has("read_output_state_v1")) << "also for who waits for it";
+  EXPECT_EQ(looks, before + 1) << "also for who waits for it";
+}
+
+TEST_F(LiveOutputTest, TheRestOfAnAttemptElsewhereIsToldThoughTheNextOneIsHere) {
+  read_events();
+  want(7);
+  have_running({{"7", "1", "0"}});
+  have_seven(2);
+  advance(300ms);
+  answer({row(7, state("[" + wrote(3) + "]"), 1, 0, "abc")});
+  EXPECT_EQ(told, std::vector<std::string>{"task-7 0 abc"});
+  advance(300ms);
+  EXPECT_FALSE(line.has("read_outputs_v1"));
 }
 
 TEST_F(LiveOutputTest, ComesBehindTheEventsOfADaemonThatIsBehind) {
   read_events();
   want(9);
-  list(9, 1);
+  have_running({{"9", "1", "0"}});
   line.events.notified("duet_events", "");
   std::vector<Result::Row> many;
   for (std::uint64_t seq = 5; seq < 1005; ++seq) many.push_back(event(seq, "notice", 0));
   line.take("read_events_v1").done(events(many));
-  answer_state("[]");
   advance(300ms);
-  EXPECT_FALSE(line.has("read_output_state_v1"));
+  EXPECT_FALSE(line.has("read_outputs_v1"));
   line.take("read_events_v1").done(events({}));
   advance(300ms);
-  EXPECT_TRUE(line.has("read_output_state_v1"));
+  EXPECT_TRUE(line.has("read_outputs_v1"));
 }
 
 TEST_F(LiveOutputTest, TheEndOfATaskComesBehindItsLastOutput) {
   read_events();
-  want(9);
-  list(9, 1);
-  answer_state("[]");
-  answer_state("[]");
-  line.take("read_output_v1").done(Result({"attempt", "start", "bytes", "marks"}, {}));
-  line.events.notified("duet_events", "");
-  line.take("read_events_v1").done(events({event(5, "taskCompleted", 9)}));
+  follow_nine();
+  notice({event(5, "taskCompleted", 9)});
+  answer({});  // asked before the end was read
   EXPECT_TRUE(told.empty());
-  answer_state(R"([{"attempt":1,"total":3,"dropped":[]}])", 1, 2);
-  answer_output("0", "abc");
+  advance(1ms);
+  answer({row(9, state("[" + wrote(3) + "]", 1, 2), 1, 0, "abc")});
   turn();
-  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 abc", "taskCompleted task-9"}));
+  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 abc", "task-9 3 ", "taskCompleted task-9"}));
+  advance(300ms);
+  EXPECT_FALSE(line.has("read_outputs_v1"));
 }
 
 TEST_F(LiveOutputTest, TheEndOfATaskDoesNotWaitLongForItsLastOutput) {
   read_events();
-  want(9);
-  list(9, 1);
-  line.events.notified("duet_events", "");
-  line.take("read_events_v1").done(events({event(5, "taskCompleted", 9)}));
+  follow_nine();
+  notice({event(5, "taskCompleted", 9)});
+  EXPECT_TRUE(told.empty());
   advance(1s);
   EXPECT_EQ(told, std::vector<std::string>{"taskCompleted task-9"});
+}
+
+TEST_F(LiveOutputTest, WhatIsToldToTheEndIsNotToldAgainWhenAnEventOfItComesLate) {
+  read_events();
+  follow_nine();
+  answer({row(9, state("[" + wrote(1) + "," + wrote(1, 2) + "]", 2, 2), 1, 0, "a")});
+  advance(1ms);
+  answer({row(9, state("[" + wrote(1) + "," + wrote(1, 2) + "]", 2, 2), 2, 0, "b")});
+  notice({event(5, "taskStarted", 9, 2)});
+  advance(300ms);
+  EXPECT_FALSE(line.has("read_outputs_v1"));
+  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 a", "task-9 1 b", "task-9 2 ", "taskStarted task-9"}));
+}
+
+TEST_F(LiveOutputTest, AnAnswerForWhoHasGoneIsNotTakenForWhoComesAnew) {
+  follow_nine();
+  wanted.erase(9);
+  advance(300ms);
+  want(9);
+  have_running({{"9", "1", "5"}});
+  answer({row(9, state("[" + wrote(3) + "]"), 1, 0, "abc")});
+  EXPECT_TRUE(told.empty());
+  advance(300ms);
+  EXPECT_EQ(answer({}), "{9}{5}");
+}
+
+TEST_F(LiveOutputTest, ACharacterThatIsCutByAGapIsToldAsItIs) {
+  follow_nine();
+  const std::string whole = state("[" + wrote(100, 1, "[[3,96]]") + "]");
+  answer({row(9, whole, 1, 0, "ab\xC3"), row(9, whole, 1, 96, "wxyz")});
+  advance(1ms);
+  answer({row(9, whole, 1, 96, "wxyz")});
+  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 ab\xC3", "task-9 96 wxyz"}));
+}
+
+TEST_F(LiveOutputTest, ACharacterThatIsNotWholeYetIsToldWhenItIs) {
+  follow_nine();
+  answer({row(9, state("[" + wrote(3) + "]"), 1, 0, "ab\xC3")});
+  advance(300ms);
+  answer({row(9, state("[" + wrote(4) + "]"), 1, 0, "ab\xC3\xA4")});
+  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 ab", "task-9 2 \xC3\xA4"}));
+}
+
+TEST_F(LiveOutputTest, WhatALostWorkerDidNotSendEndsIt) {
+  follow_nine();
+  const std::string whole = state("[" + wrote(9) + "]", 1, 3);
+  answer({row(9, whole, 1, 0, "ab\xC3")});
+  advance(1ms);
+  answer({row(9, whole)});
+  EXPECT_EQ(told, (std::vector<std::string>{"task-9 0 ab\xC3", "task-9 9 "}));
+  advance(300ms);
+  EXPECT_FALSE(line.has("read_outputs_v1"));
+}
+
+TEST_F(LiveOutputTest, WhatAServerThatTookOverLacksIsNotToldAgain) {
+  want(9);
+  have_running({{"9", "1", "5"}});
+  advance(300ms);
+  answer({row(9, state("[" + wrote(3) + "]"), 1, 0, "abc")});
+  advance(300ms);
+  EXPECT_EQ(answer({row(9, state("[" + wrote(6) + "]"), 1, 0, "abcdef")}), "{9}{5}");
+  EXPECT_EQ(told, std::vector<std::string>{"task-9 5 f"});
+}
+
+TEST_F(LiveOutputTest, OutputThatIsReadWhileAServerTakesOverIsReadAnew) {
+  std::optional<tl::expected<Queue::Output, rpc::Error>> got;
+  queue->read_output({.id = 9, .offset = 60, .limit = 9}, [&got](const auto& output) { got = output; });
+  line.answer("read_output_state_v1", state("[" + wrote(100) + "]", 1, 2));
+  const FakeLine::Call old = line.take("read_output_v1");
+  fail_over_queue();
+  old.done(Result({"attempt", "start", "bytes", "marks"}, {}));
+  EXPECT_FALSE(got) << "the new server may lack what the old one told of";
+  EXPECT_TRUE(line.has("read_output_state_v1"));
 }
 
 }  // namespace

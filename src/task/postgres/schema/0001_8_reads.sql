@@ -323,6 +323,46 @@ BEGIN
     WHERE t.id = p_task);
 END $$;
 
+-- Attempts that run, and how far the output of their tasks is there. What a worker has not sent yet is still to come.
+CREATE FUNCTION @schema@.read_running_v1() RETURNS TABLE(task bigint, attempt integer, place bigint)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY SELECT t.id, t.attempts,
+    coalesce((SELECT sum(s.total) FROM @schema@.output_state s WHERE s.task = t.id AND s.attempt < t.attempts), 0)::bigint
+      + coalesce((SELECT o.start + octet_length(o.bytes) FROM @schema@.output o
+                  WHERE o.task = t.id AND o.attempt = t.attempts ORDER BY o.start DESC LIMIT 1), 0)
+    FROM @schema@.task t WHERE t.state = 2 AND t.announced;
+END $$;
+
+-- What is new of many tasks, each from its place on: rows as of read_output_v1, at least one of each that has something
+-- new or has ended, or is not there any more (without a state). Without a place only the state. Those behind the last
+-- one for which there is room are passed over.
+CREATE FUNCTION @schema@.read_outputs_v1(p_tasks bigint[], p_places bigint[], p_most bigint)
+RETURNS TABLE(task bigint, told text, attempt integer, start bigint, bytes bytea, marks text)
+  LANGUAGE plpgsql STABLE SECURITY DEFINER
+  SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
+SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off SET enable_hashjoin = off
+  SET enable_mergejoin = off AS $$
+#variable_conflict use_column
+DECLARE
+  v_left bigint := least(p_most, 16777216);
+  v_ended boolean;
+  v_total bigint;
+BEGIN
+  FOR i IN 1..least(coalesce(array_length(p_tasks, 1), 0), 10000) LOOP
+    EXIT WHEN v_left <= 0;
+    SELECT t.state >= 3, (SELECT sum(s.total) FROM @schema@.output_state s WHERE s.task = t.id)
+      INTO v_ended, v_total FROM @schema@.task t WHERE t.id = p_tasks[i];
+    CONTINUE WHEN NOT v_ended AND coalesce(v_total, 0) <= p_places[i];
+    RETURN QUERY SELECT p_tasks[i], @schema@.read_output_state_v1(p_tasks[i]), r.attempt, r.start, r.bytes, r.marks
+      FROM (VALUES (1)) one(row) LEFT JOIN @schema@.read_output_v1(p_tasks[i], p_places[i], 65536) r ON true;
+    v_left := v_left - least(greatest(coalesce(v_total - p_places[i], 0), 0), 65536);
+  END LOOP;
+END $$;
+
 -- Of these tasks those that there still are.
 CREATE FUNCTION @schema@.read_known_v1(p_tasks bigint[]) RETURNS TABLE(id bigint) LANGUAGE plpgsql STABLE SECURITY DEFINER
 SET search_path = pg_catalog, pg_temp SET jit = off SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
