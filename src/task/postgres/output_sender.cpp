@@ -30,9 +30,9 @@ OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
   Portion portion{.last = is_last};
   std::uint64_t at = sent_;
   std::uint64_t used = 0;
+  portion.total = read_output(tasks_, run_, UINT64_MAX, 0).total;  // what is written meanwhile is for the next one
+  const std::uint64_t tail_from = portion.total > tail() ? portion.total - tail() : 0;
   while (true) {
-    portion.total = read_output(tasks_, run_, UINT64_MAX, 0).total;
-    const std::uint64_t tail_from = portion.total > tail() ? portion.total - tail() : 0;
     if (at >= head()) at = std::max(at, tail_from);
     const std::uint64_t end = at < head() ? std::min(portion.total, head()) : portion.total;
     if (at >= end) break;
@@ -45,7 +45,7 @@ OutputSender::Portion OutputSender::next(std::uint64_t most, bool is_last) {
     if (!read.bytes.empty()) portion.pieces.push_back({read.offset, std::move(read.bytes), marks});
   }
   asked_ = at;
-  const std::uint64_t tail_from = portion.total > tail() ? portion.total - tail() : 0;
+  portion.total = std::max(portion.total, at);
   if (tail_from > head()) portion.dropped.push_back({head(), tail_from});
   for (const OutputRange& gap : dropped_output(tasks_, run_)) {
     if (portion.dropped.empty() || gap.from < portion.dropped.front().from || gap.to > portion.dropped.front().to) {
