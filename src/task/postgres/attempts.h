@@ -77,7 +77,7 @@ class Attempts {
   /// None of them is ours any more.
   void given_up();
   void recovered(const Membership::Calls::Recovery& recovery);
-  /// For recover_v1: what runs, and what was reported in the last minute.
+  /// For recover_v1: what runs, and what was reported in the last two minutes.
   std::string remembered() const;
 
   std::vector<TaskId> running() const;
@@ -209,7 +209,7 @@ class Attempts {
   std::map<std::string, UsageLimit, std::less<>> usage_limits_;
   std::vector<std::string> turns_;  // groups, the longest ago first
   std::mt19937 chance_;
-  // Ends that were told in the last minute, for a database that has forgotten them.
+  // Ends that were told in the last two minutes, for a database that has forgotten them.
   struct Reported {
     base::Duration at;
     RunId run;

@@ -183,9 +183,18 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsNotLostForWhoJoinsAnew) {
   EXPECT_TRUE(report().has_end(7));
 }
 
+TEST_F(AttemptsFailoverTest, AnEndBeforeAnOutageThatWasLongerThanTheLeaseIsToldAgain) {
+  end_seven();
+  boot += 91s;
+  EXPECT_EQ(greet(hello(2)), std::nullopt);
+  membership->line_is_up();
+  line.answer("attach_v1", R"({"worker":4,"recovering":true,"running":[]})");
+  EXPECT_TRUE(told_running().contains(31)) << "the join is no sign that the new server knows it";
+}
+
 TEST_F(AttemptsFailoverTest, AnEndOfLongAgoIsNotToldAgain) {
   end_seven();
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 9; ++i) {
     advance(15s);
     while (is_reporting()) answer({});
     if (line.has("beat_v1")) line.answer("beat_v1", beat_text());

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kept_reports = 60s;                            // before the last beat that was answered
+constexpr base::Duration kept_reports = 2min;                           // before the last beat that was answered
 constexpr base::Duration longest_silence = std::chrono::hours(24 * 7);  // `lost_after` is no longer
 constexpr std::size_t most_reported = std::size_t{8} << 20U;
 constexpr std::size_t most_told = 10'000;

@@ -169,7 +169,7 @@ void Membership::line_is_down(const std::string& why) {
 // ---- joining ----
 
 // By the lease that the keepers know of, whatever the settings say now.
-bool Membership::is_lease_over() const { return now() - last_beat_ > kept_lease_; }
+bool Membership::is_lease_over() const { return now() - lease_since_ > kept_lease_; }
 
 // Never shorter than the lease that is told, which may still be that of the settings before.
 base::Duration Membership::lost_after(base::Duration lease) const {
@@ -202,7 +202,7 @@ void Membership::join() {
        array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents), argument_of(offer.slots),
        argument_of(settings_.run), options_.version, argument_of(protocol)},
       lifetime_.bind(joining_.until([this, sent, told](const Answer& answer) {
-        last_beat_ = answer ? sent : last_beat_;
+        lease_since_ = answer ? sent : lease_since_;
         take_join(answer, told);
       })));
 }
@@ -227,7 +227,7 @@ void Membership::take_join(const Answer& answer, base::Duration told_lease) {
   set_beat_timer();
   refusal_.clear();
   calls_.problem({});
-  extend(last_beat_, told_lease);
+  extend(lease_since_, told_lease);
   line_.listen(own_channel());
   std::vector<OwnAttempt> running;
   for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
@@ -383,7 +383,7 @@ void Membership::beat() {
          base::AllCalls calls;
          if (answer && !left_) {
            calls.make([&] {
-             last_beat_ = sent;
+             last_beat_ = lease_since_ = sent;
              extend(sent, told);
              take_beat(sent, *answer);
            });

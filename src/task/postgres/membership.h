@@ -66,7 +66,7 @@ class Membership {
       std::vector<std::pair<TaskId, std::int64_t>> cancels = {};
     };
     std::function<void(const Beat&)> beaten;
-    /// On a new timeline: JSON of what runs, and of what has ended in the last minute, for `recover_v1`.
+    /// On a new timeline: JSON of what runs, and of what has ended in the last two minutes, for `recover_v1`.
     std::function<std::string()> remembered;
     /// What the server made of that.
     struct Recovery {
@@ -235,7 +235,8 @@ class Membership {
   std::map<Line::Way, std::int64_t> timelines_;  // of the servers that the ways lead to
   std::set<std::string, std::less<>> agents_;
   std::set<std::string, std::less<>> limits_;
-  base::Duration last_beat_ = {};  // when the last answered one was sent
+  base::Duration last_beat_ = {};    // when the last answered one was sent
+  base::Duration lease_since_ = {};  // likewise, or when the last answered join was
   base::Duration shortest_lease_;
   base::Duration kept_lease_;  // that the keepers know of
   Liveness liveness_;
