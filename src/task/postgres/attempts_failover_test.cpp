@@ -226,6 +226,16 @@ TEST_F(AttemptsFailoverTest, ACancelIsToldAgain) {
   EXPECT_TRUE(told_running().at(31).contains("cancelling"));
 }
 
+TEST_F(AttemptsFailoverTest, ACancelThatOnlyTheDatabaseKnewIsToldAgainWithTheEnd) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31, State::cancelled)});
+  fail_over();
+  EXPECT_TRUE(told_running().at(31).contains("cancelling"));
+}
+
 TEST_F(AttemptsFailoverTest, AnEndIsToldAgainWhileItsTreeIsNotGoneYet) {
   have({claim(7, 31)});
   started(seven);

@@ -248,6 +248,7 @@ void Attempts::take_end(RunId run, std::int64_t state) {
   Attempt& attempt = attempts_.at(run);
   attempt.end_told = false;
   if (state == static_cast<std::int64_t>(State::running)) return cancel(run, attempt);
+  if (state == static_cast<std::int64_t>(State::cancelled)) attempt.cancelling = true;  // no beat may have told us
   if (!attempt.never_began) announce(run, attempt);
   shortages_.forget(run.task);
   log_end(run, attempt, state);
