@@ -162,7 +162,7 @@ class Attempts {
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
-  bool has_run_here(RunId run) const;
+  bool may_have_run(RunId run, const Attempt& attempt) const;
   static void describe(Attempt& attempt, const OwnAttempt& own);
   /// Its end was told, and may be told again after a failover.
   bool was_reported(std::int64_t fence) const;

@@ -289,8 +289,8 @@ TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndSomebodyElseHasNowIsEnded) {
 
 TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHasToldTheEndOfIsNotRunAgain) {
   write_output(seven, "it has run");
-  restart(
-      R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1},{"task":8,"fence":32,"attempt":1}]})");
+  restart(R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1,"onLost":1},)"
+          R"({"task":8,"fence":32,"attempt":1,"onLost":1}]})");
   told_running();
   answer_recovery("[]", "[]");
   advance(10ms);
@@ -299,6 +299,34 @@ TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHasToldTheEndOfIsNotRunAgain) {
   EXPECT_EQ(told.reasons.front(), static_cast<std::int64_t>(Reason::lost));
   EXPECT_EQ(told.flags.front() & End::put_back, 0);
   EXPECT_NE(told.flags.back() & End::put_back, 0) << "that one never began";
+}
+
+TEST_F(AttemptsFailoverTest, WhatIsToRunOnceAtMostMayHaveRunWithoutAWord) {
+  restart(R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1}]})");
+  told_running();
+  answer_recovery("[]", "[]");
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.reasons.front(), static_cast<std::int64_t>(Reason::lost));
+  EXPECT_EQ(told.flags.front() & End::put_back, 0) << "a daemon before may have told its end";
+}
+
+TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHadClaimedAndNoServerHasLostIsPutBack) {
+  restart(R"({"worker":4,"recovering":false,"running":[{"task":7,"fence":31,"attempt":1}]})");
+  advance(10ms);
+  EXPECT_NE(report().flags.front() & End::put_back, 0);
+}
+
+TEST_F(AttemptsFailoverTest, AStartThatNobodyHasHeardOfIsToldWithTheAttempt) {
+  have({claim(7, 31), claim(8, 32)});
+  exited(eight);
+  started(seven);
+  line.lose("report_v1");
+  fail_over();
+  const auto running = told_running();
+  EXPECT_EQ(number_in(running.at(31), "pid"), 100);
+  EXPECT_EQ(number_in(running.at(32), "pid"), 100) << "its end tells of it, too";
 }
 
 TEST_F(AttemptsFailoverTest, WhatWasGivenUpWhileThereWasNoDaemonIsEndedAndItsEndTold) {

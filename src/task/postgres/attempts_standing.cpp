@@ -64,16 +64,19 @@ void Attempts::take_unknown(const OwnAttempt& own) {
   attempt.start_told = own.started;
   attempt.claimed = membership_.now();
   if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
-  if (!own.started && !told_.contains(own.fence) && !has_run_here(run)) return put_back(run, attempt, {});
+  if (!own.started && !may_have_run(run, attempt)) return put_back(run, attempt, {});
   attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
   attempt.made_here = true;
   attempt.gone = true;
   soon();
 }
 
-// Of what a daemon before ran and told the end of only the output is left. A server that took over may know neither.
-bool Attempts::has_run_here(RunId run) const {
+// Of what a daemon before ran and told the end of only the output is left, if there was any. A server that took over
+// may know neither: what is to run once at most is taken to have run.
+bool Attempts::may_have_run(RunId run, const Attempt& attempt) const {
+  if (told_.contains(attempt.fence)) return true;
   if (!is_first_join_ || !membership_.is_telling_again()) return false;
+  if (attempt.on_lost == OnLost::fail) return true;
   const std::vector<RunId> outputs = runner_->outputs();
   return std::ranges::find(outputs, run) != outputs.end();
 }
@@ -203,9 +206,10 @@ std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size
   rpc::ObjectText told;
   told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt).add("spared", attempt.spared);
   if (attempt.cancelling) told.add_json("cancelling", "true");  // its cancel may be lost, too
-  if (attempt.started && attempt.start_told) {
-    told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
-  }
+  // Also a start that was not told yet: what has begun is never queued again.
+  const std::optional<Started>& started =
+      attempt.started || !attempt.outcome ? attempt.started : attempt.outcome->started;
+  if (started) told.add("pid", started->pid).add("ago", ago_of(loop_.clock(), started->at));
   // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
   const bool has_room = before + attempt.claim.size() + attempt.env.size() < most_reported;
   if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
