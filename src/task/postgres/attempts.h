@@ -221,7 +221,8 @@ class Attempts {
 
   std::deque<Reported> reported_;
   std::size_t reported_bytes_ = 0;
-  std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them
+  std::set<std::int64_t> told_;                        // fences of ends that were taken, the newest of them
+  std::set<std::pair<RunId, std::int64_t>> given_up_;  // while no daemon was here: a server may have forgotten that
 
   bool closed_ = false;
   UnderWay in_flight_;

@@ -356,5 +356,21 @@ TEST_F(AttemptsFailoverTest, SoIsTheEndOfWhatHadEndedBefore) {
   EXPECT_TRUE(runner.acknowledged.empty()) << "no keeper is there";
 }
 
+TEST_F(AttemptsFailoverTest, WhatWasGivenUpIsNotRunAgainIfTheNextServerHasForgottenThat) {
+  recorded = {seven};
+  const Outcome exited_before{.kind = Outcome::Kind::exited, .code = 3, .ended_at = clock.utc()};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}, .gone = true, .outcome = exited_before};
+  restart(R"({"worker":4,"recovering":false,"running":[]})");
+  advance(10ms);
+  answer({fenced_row(7, 31)});
+  while (is_reporting()) answer({});
+  attempts->joined({{.task = 7, .fence = 31, .attempt = 1}});
+  advance(1s);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<std::int64_t>(Reason::lost)});
+  EXPECT_EQ(told.flags.front() & End::put_back, 0);
+}
+
 }  // namespace
 }  // namespace duet::task::postgres

@@ -74,7 +74,7 @@ void Attempts::take_unknown(const OwnAttempt& own) {
 // Of what a daemon before ran and told the end of only the output is left, if there was any. A server that took over
 // may know neither: what is to run once at most is taken to have run.
 bool Attempts::may_have_run(RunId run, const Attempt& attempt) const {
-  if (told_.contains(attempt.fence)) return true;
+  if (told_.contains(attempt.fence) || given_up_.contains({run, attempt.fence})) return true;
   if (!is_first_join_ || !membership_.is_telling_again()) return false;
   if (attempt.on_lost == OnLost::fail) return true;
   const std::vector<RunId> outputs = runner_->outputs();
@@ -106,6 +106,7 @@ void Attempts::take_given_up() {
     if (!left || is_old || (left->gone && !left->outcome)) continue;
     Attempt attempt{.fence = static_cast<std::int64_t>(left->claim.fence),
                     .output = OutputSender(options_.tasks, run, options_.output)};
+    given_up_.emplace(run, attempt.fence);
     attempt.adopted = true;
     attempt.fenced = true;
     attempt.claimed = membership_.now();
@@ -243,7 +244,7 @@ void Attempts::remember_told(const Report& report) {
   for (const End& end : report.ends) {
     const auto found = attempts_.find(end.run);
     if (found == attempts_.end() || (end.flags & End::put_back) != 0) continue;
-    // What was given up before we came may be of another queue, with fences that this one has yet to give.
+    // What was given up before we came may be of another queue, with fences that this one has yet to give: given_up_.
     if (!found->second.adopted || !found->second.fenced) told_.insert(end.fence);
   }
   while (told_.size() > most_told) told_.erase(told_.begin());
