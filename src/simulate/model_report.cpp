@@ -177,7 +177,7 @@ void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::s
   const bool was_announced = task.announced;
   const bool is_new_start = !was_announced && arguments.number(started_ago, i) && !is_put_back;
   task.state = state_of(fate, retry.value_or(0) > 0);
-  if (fate == Fate::put_back) --task.attempts;
+  if (is_put_back && (fate == Fate::put_back || fate == Fate::cancelled)) --task.attempts;
   const bool is_lost = (flagged & End::lease_was_over) != 0 && (fate == Fate::spared || fate == Fate::failed);
   if (is_lost) ++task.lost;
   is_end(fate) ? keep_end(arguments, i, task) : drop_end(task);

@@ -121,7 +121,8 @@ BEGIN
           UPDATE @schema@.task t SET (state, attempts, spared, lost, started_at, pid, completed_at, exit_code, signal,
               error_reason, error_message, retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
             SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[a.v],
-              t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 AND NOT a.is_lost THEN 1 ELSE 0 END,
+              t.attempts - CASE WHEN a.v = 1 OR (a.v = 2 AND p_flags[a.i] & 4 <> 0 AND NOT t.announced) THEN 1 ELSE 0 END,
+              t.spared + CASE WHEN a.v = 4 AND NOT a.is_lost THEN 1 ELSE 0 END,
               t.lost + CASE WHEN a.v IN (4, 7) AND a.is_lost THEN 1 ELSE 0 END,
               CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
               CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
