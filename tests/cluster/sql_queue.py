@@ -120,6 +120,15 @@ class Changes(QueueTest):
         other.do("sweep_v1")
         self.assertEqual((other.task(id).state, other.task(id).attempts), (CANCELLED, 1))
 
+    def test_the_end_of_what_was_lost_is_not_late_when_it_is_told_again(self):
+        id = self.one.submit()
+        claim, = self.one.claim()
+        lost = {"code": None, "reason": LOST, "message": "its keeper was lost"}
+        self.assertEqual([self.one.end(claim, ok=False, **lost) for _ in range(2)], [FAILED, FAILED])
+        self.assertIsNone(self.one.task(id).late)
+        self.assertEqual(self.one.end(claim, code=7, ok=False), "fenced")
+        self.assertEqual(json.loads(self.one.task(id).late)["exitCode"], 7)
+
     def test_restart_in_place(self):
         id = self.one.submit(retries=1)
         waits = self.one.submit(after=[id])
