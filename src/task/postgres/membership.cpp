@@ -586,14 +586,16 @@ void Membership::stop() {
   call_after_beat();
 }
 
-// A server that has not been told what we had would give back what has run: it keeps us, and the next daemon here
-// tells.
-void Membership::leave(std::function<void()> left) {
+// A server that has not been told what we had would give back what has run: it keeps us, and hears it from us or from
+// the next daemon here.
+void Membership::leave(std::function<void(bool)> left) {
   const bool is_there = joined_ && line_.is_up(Line::Way::watch) && !is_telling_again();
   stop();
-  if (!is_there) return left();
+  if (!is_there) return left(true);
   joined_ = false;
   call(Line::Way::watch, "leave_v1", {}, [this, left = std::move(left)](const Answer& answer) {
+    const bool is_untold = !answer && answer.error().sqlstate == untold_state;
+    if (is_untold) come_back();
     // The incarnations stay: a call that was lost on its way may still attach one, and only who can show it is let in
     // then.
     if (answer)
@@ -605,8 +607,15 @@ void Membership::leave(std::function<void()> left) {
                 .timeline = memory_.timeline,
                 .newest_event_ms = memory_.newest_event_ms,
                 .lease_ms = memory_.lease_ms});
-    left();
+    left(!is_untold);
   });
+}
+
+// We have not left after all.
+void Membership::come_back() {
+  left_ = false;
+  joined_ = true;
+  set_beat_timer();
 }
 
 base::Duration Membership::jittered(base::Duration time) {

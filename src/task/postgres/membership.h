@@ -167,7 +167,9 @@ class Membership {
   void sweep_in(base::Duration wait);
   void sweep_when(base::UtcTime due);
   /// The worker is gone from the queue when this calls, or cannot be reached, or has still to tell what it had.
-  void leave(std::function<void()> left);
+  /// `false`: it has not left, because another server has taken over and hears first what it had. To be tried again
+  /// then.
+  void leave(std::function<void(bool has_left)> left);
   /// No more beats: the daemon ends, and its worker stays in the queue.
   void stop();
   /// Events were seen that happened then.
@@ -186,6 +188,7 @@ class Membership {
   void recover();
   void greet_anew();
   void begin_work();
+  void come_back();
   void beat();
   void take_beat(base::Duration sent, const Result& answer);
   void judge(base::Duration sent, const boost::json::object& answer);
