@@ -125,6 +125,8 @@ class Attempts {
     bool end_told = false;   // it is on its way
     bool concluded = false;  // the database has its end, or does not want it
     bool fenced = false;
+    bool ended_as_fenced = false;  // by us, and nobody knows how it would have ended
+    std::int64_t refused_by = 0;   // the timeline of the server that it is not ours at; another one may know less
     bool gone = false;
     bool told_again = false;    // after a failover: its keeper has been told
     base::Duration pause = {};  // before it is tried again, if it never began
@@ -170,6 +172,8 @@ class Attempts {
   void take_given_up();
   void take_end(RunId run, std::int64_t state);
   void announce(RunId run, Attempt& attempt);
+  static void take_back(Attempt& attempt);
+  bool is_refused_here(const Attempt& attempt) const;
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);
   std::size_t free_slots() const;

@@ -47,6 +47,11 @@ class AttemptsFailoverTest : public AttemptsTest {
     answer({});
   }
 
+  void fail_over_again() {
+    EXPECT_EQ(greet(hello(3)), std::nullopt);
+    membership->line_is_up();
+  }
+
   Line::Done done;
 };
 
@@ -260,6 +265,68 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerHasIsNotToldAgain) {
   answer_recovery("[31]", "[[31,3]]");
   EXPECT_TRUE(attempts->is_empty());
   EXPECT_TRUE(runner.cancelled.empty());
+}
+
+TEST_F(AttemptsFailoverTest, OfTwoEndsOfOneAttemptTheNewestIsToldAgain) {
+  end_seven();
+  have({claim(7, 40)});  // a server that took over knew nothing of the other claim
+  started(seven);
+  exited(seven, 3);
+  tell.gone(seven);
+  answer({end(7, 40, State::failed)});
+  while (is_reporting()) answer({});
+  fail_over();
+  EXPECT_EQ(told_running().size(), 2U);
+  answer_recovery("[]", "[[31,0],[40,0]]");
+  advance(10ms);
+  EXPECT_EQ(report().fences, std::vector<std::int64_t>{40});
+}
+
+// ---- two servers that take over, one after the other ----
+
+TEST_F(AttemptsFailoverTest, WhatOneServerRefusedIsToldToTheNextWhichMayKnowLess) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  fail_over();
+  told_running();
+  answer_recovery("[31]", "[[31,0]]");
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  EXPECT_EQ(attempts->remembered(), "[]") << "that one has said what it thinks";
+  fail_over_again();
+  const auto running = told_running();
+  ASSERT_TRUE(running.contains(31)) << "else it runs there again";
+  EXPECT_FALSE(running.at(31).contains("body")) << "it may have been removed, and does not come back";
+  answer_recovery("[]", "[[31,0]]");
+  while (is_reporting()) answer({});
+  tell.ended(seven, {.kind = Outcome::Kind::signalled, .signal = 15, .ended_at = clock.utc()});
+  const ReportTold told = report();
+  EXPECT_EQ(told.fences, std::vector<std::int64_t>{31});
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<std::int64_t>(Reason::lost)})
+      << "we have ended it, and nobody has asked for that";
+}
+
+TEST_F(AttemptsFailoverTest, SoIsTheEndOfWhatItRefused) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  fail_over();
+  told_running();
+  line.take("report_v1").done(tl::unexpected(Fault{Fault::Kind::refused, Membership::untold_state, "untold"}));
+  answer_recovery("[31]", "[[31,0]]");
+  tell.gone(seven);
+  advance(1s);
+  answer({fenced_row(7, 31)});
+  EXPECT_TRUE(attempts->is_empty());
+  while (is_reporting()) answer({});
+  fail_over_again();
+  EXPECT_TRUE(told_running().contains(31));
+  answer_recovery("[]", "[[31,0]]");
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.fences, std::vector<std::int64_t>{31});
+  EXPECT_TRUE(told.reasons.empty()) << "it ended by itself";
 }
 
 // ---- a daemon that was restarted meanwhile ----

@@ -159,29 +159,36 @@ void Attempts::recovered(const Membership::Calls::Recovery& recovery) {
     const bool is_lost = std::ranges::find(recovery.fenced, attempt.fence) != recovery.fenced.end();
     if (is_lost) lost.push_back(run);
     const auto has = recovery.output.find(attempt.fence);
-    if (!is_lost && has != recovery.output.end()) attempt.output.go_back_to(has->second);
+    if (is_lost || has == recovery.output.end()) continue;
+    attempt.output.go_back_to(has->second);
+    if (attempt.refused_by != 0) take_back(attempt);
   }
   for (const RunId run : lost) take_fenced(run);
   tell_ends_again(recovery);
 }
 
-// What the server takes for running has ended; what it has not taken back it knows, but the next one may not.
+// What the server takes for running has ended; what it has not taken back it knows, but the next one may not. Of two
+// claims of the same attempt the newest counts.
 void Attempts::tell_ends_again(const Membership::Calls::Recovery& recovery) {
   reported_bytes_ = 0;
-  for (Reported& reported : std::exchange(reported_, {})) {
+  std::deque<Reported> ends = std::exchange(reported_, {});
+  for (auto at = ends.rbegin(); at != ends.rend(); ++at) {
+    Reported& reported = *at;
     const auto has = recovery.output.find(reported.attempt.fence);
     const bool is_known = std::ranges::find(recovery.fenced, reported.attempt.fence) != recovery.fenced.end();
     if (is_known || has == recovery.output.end()) {
       reported_bytes_ += reported.size();
-      reported_.push_back(std::move(reported));
+      reported_.push_front(std::move(reported));
       continue;
     }
-    const auto [place, is_new] = attempts_.emplace(reported.run, std::move(reported.attempt));
+    const std::int64_t fence = reported.attempt.fence;
+    const auto [place, is_new] = attempts_.try_emplace(reported.run, std::move(reported.attempt));
     Attempt& attempt = place->second;
-    if (!is_new && !attempt.concluded) continue;  // another claim of the same attempt
+    if (!is_new && (!attempt.concluded || attempt.fence != fence)) continue;  // a later claim of the same attempt
     attempt.gone = attempt.gone || is_new;
     attempt.concluded = false;
     attempt.told_again = true;
+    if (attempt.refused_by != 0) take_back(attempt);
     attempt.output.go_back_to(has->second);
     soon();
   }
@@ -193,15 +200,18 @@ std::string Attempts::remembered() const {
     running += (running.empty() ? "[" : ",") + recovery_text(run, attempt, running.size());
   };
   for (const auto& [run, attempt] : attempts_) {
-    if (!attempt.concluded && !attempt.never_began && !attempt.fenced) add(run, attempt);
+    const bool may_be_ours = !attempt.fenced || (attempt.refused_by != 0 && !is_refused_here(attempt));
+    if (!attempt.concluded && !attempt.never_began && may_be_ours) add(run, attempt);
   }
   // What has ended, too: its end follows in a report, with the output that the server lacks. What is older is known
   // there, and may have been removed.
   for (const Reported& reported : reported_) {
-    if (!is_old(reported)) add(reported.run, reported.attempt);
+    if (!is_old(reported) && !is_refused_here(reported.attempt)) add(reported.run, reported.attempt);
   }
   return running.empty() ? "[]" : running + "]";
 }
+
+bool Attempts::is_refused_here(const Attempt& attempt) const { return attempt.refused_by == membership_.timeline(); }
 
 std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size_t before) const {
   rpc::ObjectText told;
@@ -211,8 +221,9 @@ std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size
   const std::optional<Started>& started =
       attempt.started || !attempt.outcome ? attempt.started : attempt.outcome->started;
   if (started) told.add("pid", started->pid).add("ago", ago_of(loop_.clock(), started->at));
-  // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
-  const bool has_room = before + attempt.claim.size() + attempt.env.size() < most_reported;
+  // What it was claimed with is for a row that is lost; without a bound nothing at all could be told. What a server
+  // refused may have been removed.
+  const bool has_room = attempt.refused_by == 0 && before + attempt.claim.size() + attempt.env.size() < most_reported;
   if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
   std::string text = told.take();
   if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);

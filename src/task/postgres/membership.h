@@ -131,6 +131,8 @@ class Membership {
   bool is_lease_over() const;
   /// What runs here is being told again: until that is known nothing else is to be told of it.
   bool is_telling_again() const { return static_cast<bool>(recovering_here_) || told_timeline_ != memory_.timeline; }
+  /// The newest timeline that was seen.
+  std::int64_t timeline() const { return memory_.timeline; }
   /// The timeline of the server that was told.
   std::int64_t told_timeline() const { return told_timeline_; }
   /// It knows what others have.
