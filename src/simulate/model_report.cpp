@@ -177,7 +177,7 @@ void ModelDatabase::end_one(ReportCall& call, const Arguments& arguments, std::s
   const bool was_announced = task.announced;
   const bool is_new_start = !was_announced && arguments.number(started_ago, i) && !is_put_back;
   task.state = state_of(fate, retry.value_or(0) > 0);
-  if (fate == Fate::put_back) --task.attempts;
+  if (is_put_back && (fate == Fate::put_back || fate == Fate::cancelled)) --task.attempts;
   const bool is_lost = (flagged & End::lease_was_over) != 0 && (fate == Fate::spared || fate == Fate::failed);
   if (is_lost) ++task.lost;
   is_end(fate) ? keep_end(arguments, i, task) : drop_end(task);
@@ -235,7 +235,9 @@ void ModelDatabase::not_running(ReportCall& call, const Arguments& arguments, st
   ModelTask* const task = find(id);
   const bool is_lost = task != nullptr && task->state == ModelTask::failed && task->reason == task::Reason::lost;
   const bool is_his = task != nullptr && task->worker == call.worker.id && task->fence == fence;
-  if (is_lost && task->fence == fence && task->late.empty()) {
+  const bool is_same = is_lost && task->exit_code == arguments.number(codes, i) &&
+                       task->signal == arguments.element(signals, i);  // it is told again
+  if (is_lost && task->fence == fence && task->late.empty() && !is_same) {
     const auto owner = data_.workers.find(task->worker);
     const bool is_same_name = owner != data_.workers.end() && owner->second.name == call.worker.name;
     if (is_his || is_same_name) {
@@ -243,7 +245,7 @@ void ModelDatabase::not_running(ReportCall& call, const Arguments& arguments, st
                                        {"signal", arguments.element(signals, i).value_or("")}});
     }
   }
-  if (!is_his || is_lost) return call.add("fenced", id, fence, 0);
+  if (!is_his || (is_lost && !is_same)) return call.add("fenced", id, fence, 0);
   call.add("end", id, fence, task->state == ModelTask::running ? 1 : task->world());
 }
 

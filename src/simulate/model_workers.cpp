@@ -243,6 +243,7 @@ ModelDatabase::Answer ModelDatabase::leave(const Arguments& arguments) {
   for (auto& [id, task] : data_.tasks) {
     if (task.state != ModelTask::running || task.worker != worker->id || task.announced) continue;
     if (task.cancelling) {
+      --task.attempts;  // it never began
       end_task(task, ModelTask::cancelled);
     } else {
       lanes.push_back(queue_again(task, -1, 0));

@@ -12,7 +12,7 @@ import threading
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import server  # noqa: E402
-from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, QUEUED, RUNNING  # noqa: E402
+from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING  # noqa: E402
 from queue_fixture import QueueTest, run, setUpModule, tearDownModule  # noqa: E402, F401
 
 
@@ -98,6 +98,36 @@ class Changes(QueueTest):
         first, second = self.one.submit(), self.one.submit()
         self.one.do_json("edit_v1", first, {"after": [second]})
         self.assertEqual([claim.id for claim in self.one.claim(9)], [second])
+
+    def test_what_is_cancelled_before_it_begins_counts_no_attempt(self):
+        first, second, third = (self.one.submit() for _ in range(3))
+        claims = self.one.claim(3)
+        self.one.start(claims[2])
+        for id in (first, second, third):
+            self.assertEqual(self.one.do_json("cancel_v1", id)["outcome"], "cancelling")
+        self.assertEqual(self.one.end(claims[0], ok=False, flags=PUT_BACK, started_ago=None, pid=None), CANCELLED)
+        self.assertEqual((self.one.task(first).attempts, self.one.events()[-1].params["attempts"]), (0, 0))
+        self.one.do("leave_v1")
+        self.assertEqual([(self.one.task(id).state, self.one.task(id).attempts) for id in (second, third)], [(CANCELLED, 0), (CANCELLED, 1)])
+        self.assert_counts()
+
+    def test_what_is_cancelled_at_a_worker_that_is_gone_may_have_begun(self):
+        id = self.one.submit()
+        self.one.claim()
+        self.one.do_json("cancel_v1", id)
+        other = self.worker("other", accepts=[], agents=[])
+        other.ask(f"UPDATE duet.worker SET state = 3, gone_at = now() WHERE id = {self.one.id} RETURNING id")
+        other.do("sweep_v1")
+        self.assertEqual((other.task(id).state, other.task(id).attempts), (CANCELLED, 1))
+
+    def test_the_end_of_what_was_lost_is_not_late_when_it_is_told_again(self):
+        id = self.one.submit()
+        claim, = self.one.claim()
+        lost = {"code": None, "reason": LOST, "message": "its keeper was lost"}
+        self.assertEqual([self.one.end(claim, ok=False, **lost) for _ in range(2)], [FAILED, FAILED])
+        self.assertIsNone(self.one.task(id).late)
+        self.assertEqual(self.one.end(claim, code=7, ok=False), "fenced")
+        self.assertEqual(json.loads(self.one.task(id).late)["exitCode"], 7)
 
     def test_restart_in_place(self):
         id = self.one.submit(retries=1)

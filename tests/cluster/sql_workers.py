@@ -314,6 +314,16 @@ class Failover(QueueTest):
         self.assertEqual(self.state(claim.id), RUNNING)
         self.assertEqual(self.one.report(ends, told=1)[0].what, "end")
 
+    def test_what_was_restarted_since_a_failover_is_no_attempt_of_before(self):
+        id = self.one.submit()
+        claim = self.one.run_one(ok=False)
+        forgotten = int(self.one.one("SELECT nextval('duet.fence')"))  # of another attempt
+        self.renew()
+        self.assertEqual(self.one.do_json("requeue_v1", id)["outcome"], "queued")
+        told = [{"task": id, "fence": claim.fence, "attempt": 1}, {"task": id, "fence": forgotten, "attempt": 2}]
+        self.assertEqual(self.one.do_json("recover_v1", json.dumps(told))["fenced"], [claim.fence, forgotten])
+        self.assertEqual([again.id for again in self.one.claim()], [id])
+
     def test_without_a_failover_nothing_is_told_again(self):
         other = self.worker("other")
         self.one.submit()

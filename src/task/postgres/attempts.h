@@ -79,7 +79,7 @@ class Attempts {
   /// None of them is ours any more.
   void given_up();
   void recovered(const Membership::Calls::Recovery& recovery);
-  /// For recover_v1: what runs, and what was reported in the last minute.
+  /// For recover_v1: what runs, and what was reported in the last two minutes.
   std::string remembered() const;
 
   std::vector<TaskId> running() const;
@@ -127,6 +127,8 @@ class Attempts {
     bool end_told = false;   // it is on its way
     bool concluded = false;  // the database has its end, or does not want it
     bool fenced = false;
+    bool ended_as_fenced = false;  // by us, and nobody knows how it would have ended
+    std::int64_t refused_by = 0;   // the timeline of the server that it is not ours at; another one may know less
     bool gone = false;
     bool told_again = false;    // after a failover: its keeper has been told
     base::Duration pause = {};  // before it is tried again, if it never began
@@ -164,7 +166,7 @@ class Attempts {
   void sweep_for(const Report& report, RunId run);
   void log_end(RunId run, const Attempt& attempt, std::int64_t state) const;
   void take_unknown(const OwnAttempt& own);
-  bool has_run_here(RunId run) const;
+  bool may_have_run(RunId run, const Attempt& attempt) const;
   static void describe(Attempt& attempt, const OwnAttempt& own);
   /// Its end was told, and may be told again after a failover.
   bool was_reported(std::int64_t fence) const;
@@ -172,6 +174,8 @@ class Attempts {
   void take_given_up();
   void take_end(RunId run, std::int64_t state);
   void announce(RunId run, Attempt& attempt);
+  static void take_back(Attempt& attempt);
+  bool is_refused_here(const Attempt& attempt) const;
   void take_fenced(RunId run, bool end_is_told = false);
   void report_is_lost(const Report& report);
   std::size_t free_slots() const;
@@ -211,7 +215,7 @@ class Attempts {
   std::map<std::string, UsageLimit, std::less<>> usage_limits_;
   std::vector<std::string> turns_;  // groups, the longest ago first
   std::mt19937 chance_;
-  // Ends that were told in the last minute, for a database that has forgotten them.
+  // Ends that were told in the last two minutes, for a database that has forgotten them.
   struct Reported {
     base::Duration at;
     RunId run;
@@ -223,7 +227,8 @@ class Attempts {
 
   std::deque<Reported> reported_;
   std::size_t reported_bytes_ = 0;
-  std::set<std::int64_t> told_;  // fences of ends that were taken, the newest of them
+  std::set<std::int64_t> told_;                        // fences of ends that were taken, the newest of them
+  std::set<std::pair<RunId, std::int64_t>> given_up_;  // while no daemon was here: a server may have forgotten that
 
   bool closed_ = false;
   UnderWay in_flight_;

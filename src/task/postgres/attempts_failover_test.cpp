@@ -47,6 +47,11 @@ class AttemptsFailoverTest : public AttemptsTest {
     answer({});
   }
 
+  void fail_over_again() {
+    EXPECT_EQ(greet(hello(3)), std::nullopt);
+    membership->line_is_up();
+  }
+
   Line::Done done;
 };
 
@@ -183,9 +188,18 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerLacksIsNotLostForWhoJoinsAnew) {
   EXPECT_TRUE(report().has_end(7));
 }
 
+TEST_F(AttemptsFailoverTest, AnEndBeforeAnOutageThatWasLongerThanTheLeaseIsToldAgain) {
+  end_seven();
+  boot += 91s;
+  EXPECT_EQ(greet(hello(2)), std::nullopt);
+  membership->line_is_up();
+  line.answer("attach_v1", R"({"worker":4,"recovering":true,"running":[]})");
+  EXPECT_TRUE(told_running().contains(31)) << "the join is no sign that the new server knows it";
+}
+
 TEST_F(AttemptsFailoverTest, AnEndOfLongAgoIsNotToldAgain) {
   end_seven();
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < 9; ++i) {
     advance(15s);
     while (is_reporting()) answer({});
     if (line.has("beat_v1")) line.answer("beat_v1", beat_text());
@@ -217,6 +231,16 @@ TEST_F(AttemptsFailoverTest, ACancelIsToldAgain) {
   EXPECT_TRUE(told_running().at(31).contains("cancelling"));
 }
 
+TEST_F(AttemptsFailoverTest, ACancelThatOnlyTheDatabaseKnewIsToldAgainWithTheEnd) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  tell.gone(seven);
+  answer({end(7, 31, State::cancelled)});
+  fail_over();
+  EXPECT_TRUE(told_running().at(31).contains("cancelling"));
+}
+
 TEST_F(AttemptsFailoverTest, AnEndIsToldAgainWhileItsTreeIsNotGoneYet) {
   have({claim(7, 31)});
   started(seven);
@@ -241,6 +265,68 @@ TEST_F(AttemptsFailoverTest, AnEndThatTheServerHasIsNotToldAgain) {
   answer_recovery("[31]", "[[31,3]]");
   EXPECT_TRUE(attempts->is_empty());
   EXPECT_TRUE(runner.cancelled.empty());
+}
+
+TEST_F(AttemptsFailoverTest, OfTwoEndsOfOneAttemptTheNewestIsToldAgain) {
+  end_seven();
+  have({claim(7, 40)});  // a server that took over knew nothing of the other claim
+  started(seven);
+  exited(seven, 3);
+  tell.gone(seven);
+  answer({end(7, 40, State::failed)});
+  while (is_reporting()) answer({});
+  fail_over();
+  EXPECT_EQ(told_running().size(), 2U);
+  answer_recovery("[]", "[[31,0],[40,0]]");
+  advance(10ms);
+  EXPECT_EQ(report().fences, std::vector<std::int64_t>{40});
+}
+
+// ---- two servers that take over, one after the other ----
+
+TEST_F(AttemptsFailoverTest, WhatOneServerRefusedIsToldToTheNextWhichMayKnowLess) {
+  have({claim(7, 31)});
+  started(seven);
+  advance(10ms);
+  answer({});
+  fail_over();
+  told_running();
+  answer_recovery("[31]", "[[31,0]]");
+  EXPECT_EQ(runner.cancelled, std::vector<RunId>{seven});
+  EXPECT_EQ(attempts->remembered(), "[]") << "that one has said what it thinks";
+  fail_over_again();
+  const auto running = told_running();
+  ASSERT_TRUE(running.contains(31)) << "else it runs there again";
+  EXPECT_FALSE(running.at(31).contains("body")) << "it may have been removed, and does not come back";
+  answer_recovery("[]", "[[31,0]]");
+  while (is_reporting()) answer({});
+  tell.ended(seven, {.kind = Outcome::Kind::signalled, .signal = 15, .ended_at = clock.utc()});
+  const ReportTold told = report();
+  EXPECT_EQ(told.fences, std::vector<std::int64_t>{31});
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<std::int64_t>(Reason::lost)})
+      << "we have ended it, and nobody has asked for that";
+}
+
+TEST_F(AttemptsFailoverTest, SoIsTheEndOfWhatItRefused) {
+  have({claim(7, 31)});
+  started(seven);
+  exited(seven);
+  fail_over();
+  told_running();
+  line.take("report_v1").done(tl::unexpected(Fault{Fault::Kind::refused, Membership::untold_state, "untold"}));
+  answer_recovery("[31]", "[[31,0]]");
+  tell.gone(seven);
+  advance(1s);
+  answer({fenced_row(7, 31)});
+  EXPECT_TRUE(attempts->is_empty());
+  while (is_reporting()) answer({});
+  fail_over_again();
+  EXPECT_TRUE(told_running().contains(31));
+  answer_recovery("[]", "[[31,0]]");
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.fences, std::vector<std::int64_t>{31});
+  EXPECT_TRUE(told.reasons.empty()) << "it ended by itself";
 }
 
 // ---- a daemon that was restarted meanwhile ----
@@ -270,8 +356,8 @@ TEST_F(AttemptsFailoverTest, WhatADaemonBeforeRanAndSomebodyElseHasNowIsEnded) {
 
 TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHasToldTheEndOfIsNotRunAgain) {
   write_output(seven, "it has run");
-  restart(
-      R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1},{"task":8,"fence":32,"attempt":1}]})");
+  restart(R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1,"onLost":1},)"
+          R"({"task":8,"fence":32,"attempt":1,"onLost":1}]})");
   told_running();
   answer_recovery("[]", "[]");
   advance(10ms);
@@ -280,6 +366,34 @@ TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHasToldTheEndOfIsNotRunAgain) {
   EXPECT_EQ(told.reasons.front(), static_cast<std::int64_t>(Reason::lost));
   EXPECT_EQ(told.flags.front() & End::put_back, 0);
   EXPECT_NE(told.flags.back() & End::put_back, 0) << "that one never began";
+}
+
+TEST_F(AttemptsFailoverTest, WhatIsToRunOnceAtMostMayHaveRunWithoutAWord) {
+  restart(R"({"worker":4,"recovering":true,"running":[{"task":7,"fence":31,"attempt":1}]})");
+  told_running();
+  answer_recovery("[]", "[]");
+  advance(10ms);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.reasons.front(), static_cast<std::int64_t>(Reason::lost));
+  EXPECT_EQ(told.flags.front() & End::put_back, 0) << "a daemon before may have told its end";
+}
+
+TEST_F(AttemptsFailoverTest, WhatADaemonBeforeHadClaimedAndNoServerHasLostIsPutBack) {
+  restart(R"({"worker":4,"recovering":false,"running":[{"task":7,"fence":31,"attempt":1}]})");
+  advance(10ms);
+  EXPECT_NE(report().flags.front() & End::put_back, 0);
+}
+
+TEST_F(AttemptsFailoverTest, AStartThatNobodyHasHeardOfIsToldWithTheAttempt) {
+  have({claim(7, 31), claim(8, 32)});
+  exited(eight);
+  started(seven);
+  line.lose("report_v1");
+  fail_over();
+  const auto running = told_running();
+  EXPECT_EQ(number_in(running.at(31), "pid"), 100);
+  EXPECT_EQ(number_in(running.at(32), "pid"), 100) << "its end tells of it, too";
 }
 
 TEST_F(AttemptsFailoverTest, WhatWasGivenUpWhileThereWasNoDaemonIsEndedAndItsEndTold) {
@@ -307,6 +421,22 @@ TEST_F(AttemptsFailoverTest, SoIsTheEndOfWhatHadEndedBefore) {
   call.done(rows({fenced_row(7, 31)}));
   EXPECT_TRUE(attempts->is_empty());
   EXPECT_TRUE(runner.acknowledged.empty()) << "no keeper is there";
+}
+
+TEST_F(AttemptsFailoverTest, WhatWasGivenUpIsNotRunAgainIfTheNextServerHasForgottenThat) {
+  recorded = {seven};
+  const Outcome exited_before{.kind = Outcome::Kind::exited, .code = 3, .ended_at = clock.utc()};
+  runner.left[seven] = {.claim = {.fence = 31, .worker = "one"}, .gone = true, .outcome = exited_before};
+  restart(R"({"worker":4,"recovering":false,"running":[]})");
+  advance(10ms);
+  answer({fenced_row(7, 31)});
+  while (is_reporting()) answer({});
+  attempts->joined({{.task = 7, .fence = 31, .attempt = 1}});
+  advance(1s);
+  const ReportTold told = report();
+  EXPECT_EQ(told.ends, std::vector<TaskId>{7});
+  EXPECT_EQ(told.reasons, std::vector<std::int64_t>{static_cast<std::int64_t>(Reason::lost)});
+  EXPECT_EQ(told.flags.front() & End::put_back, 0);
 }
 
 }  // namespace

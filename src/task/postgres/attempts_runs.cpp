@@ -209,6 +209,7 @@ void Attempts::on_ended(RunId run, const Outcome& outcome) {
   if (found == attempts_.end()) return;
   Attempt& attempt = found->second;
   attempt.outcome = outcome;
+  if (attempt.ended_as_fenced && !attempt.fenced) take_back(attempt);
   if (outcome.kind == Outcome::Kind::not_started) attempt.ended_by_stop = false;  // there was nothing to end
   flush();
 }
@@ -248,6 +249,7 @@ void Attempts::take_end(RunId run, std::int64_t state) {
   Attempt& attempt = attempts_.at(run);
   attempt.end_told = false;
   if (state == static_cast<std::int64_t>(State::running)) return cancel(run, attempt);
+  if (state == static_cast<std::int64_t>(State::cancelled)) attempt.cancelling = true;  // no beat may have told us
   if (!attempt.never_began) announce(run, attempt);
   shortages_.forget(run.task);
   log_end(run, attempt, state);
@@ -282,14 +284,24 @@ void Attempts::take_fenced(RunId run, bool end_is_told) {
   if (attempt.concluded) return;
   const bool is_new = !std::exchange(attempt.fenced, true);
   attempt.end_told = false;
+  if (is_new) attempt.refused_by = membership_.timeline();
   if (is_new) calls_.fenced(run);
+  if (end_is_told && attempt.outcome && attempt.refused_by != 0) remember_end(run, attempt);
   if (end_is_told || attempt.never_began || (attempt.gone && !attempt.outcome)) return conclude(run, attempt);
   if (attempt.gone) return;
   if (is_new) {
     log_.warn("an attempt is not this worker's any more, and is ended",
               {{"task", to_text(run.task)}, {"fence", attempt.fence}});
   }
+  attempt.ended_as_fenced = attempt.ended_as_fenced || !attempt.outcome;
   runner_->cancel(run);
+}
+
+// What one server took for somebody else's is ours again at the next, which has forgotten that.
+void Attempts::take_back(Attempt& attempt) {
+  attempt.fenced = false;
+  attempt.refused_by = 0;
+  if (attempt.outcome && attempt.ended_as_fenced) attempt.outcome->kind = Outcome::Kind::lost;
 }
 
 void Attempts::conclude(RunId run, Attempt& attempt) {

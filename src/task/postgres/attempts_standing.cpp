@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr base::Duration kept_reports = 60s;                            // before the last beat that was answered
+constexpr base::Duration kept_reports = 2min;                           // before the last beat that was answered
 constexpr base::Duration longest_silence = std::chrono::hours(24 * 7);  // `lost_after` is no longer
 constexpr std::size_t most_reported = std::size_t{8} << 20U;
 constexpr std::size_t most_told = 10'000;
@@ -64,16 +64,19 @@ void Attempts::take_unknown(const OwnAttempt& own) {
   attempt.start_told = own.started;
   attempt.claimed = membership_.now();
   if (is_first_join_ && (recorded_.contains(run) || own.started)) return runner_->adopt(run);
-  if (!own.started && !told_.contains(own.fence) && !has_run_here(run)) return put_back(run, attempt, {});
+  if (!own.started && !may_have_run(run, attempt)) return put_back(run, attempt, {});
   attempt.outcome = Outcome{.kind = Outcome::Kind::lost, .ended_at = loop_.clock().utc()};
   attempt.made_here = true;
   attempt.gone = true;
   soon();
 }
 
-// Of what a daemon before ran and told the end of only the output is left. A server that took over may know neither.
-bool Attempts::has_run_here(RunId run) const {
+// Of what a daemon before ran and told the end of only the output is left, if there was any. A server that took over
+// may know neither: what is to run once at most is taken to have run.
+bool Attempts::may_have_run(RunId run, const Attempt& attempt) const {
+  if (told_.contains(attempt.fence) || given_up_.contains({run, attempt.fence})) return true;
   if (!is_first_join_ || !membership_.is_telling_again()) return false;
+  if (attempt.on_lost == OnLost::fail) return true;
   const std::vector<RunId> outputs = runner_->outputs();
   return std::ranges::find(outputs, run) != outputs.end();
 }
@@ -103,6 +106,7 @@ void Attempts::take_given_up() {
     if (!left || is_old || (left->gone && !left->outcome)) continue;
     Attempt attempt{.fence = static_cast<std::int64_t>(left->claim.fence),
                     .output = OutputSender(options_.tasks, run, options_.output)};
+    given_up_.emplace(run, attempt.fence);
     attempt.adopted = true;
     attempt.fenced = true;
     attempt.claimed = membership_.now();
@@ -155,29 +159,36 @@ void Attempts::recovered(const Membership::Calls::Recovery& recovery) {
     const bool is_lost = std::ranges::find(recovery.fenced, attempt.fence) != recovery.fenced.end();
     if (is_lost) lost.push_back(run);
     const auto has = recovery.output.find(attempt.fence);
-    if (!is_lost && has != recovery.output.end()) attempt.output.go_back_to(has->second);
+    if (is_lost || has == recovery.output.end()) continue;
+    attempt.output.go_back_to(has->second);
+    if (attempt.refused_by != 0) take_back(attempt);
   }
   for (const RunId run : lost) take_fenced(run);
   tell_ends_again(recovery);
 }
 
-// What the server takes for running has ended; what it has not taken back it knows, but the next one may not.
+// What the server takes for running has ended; what it has not taken back it knows, but the next one may not. Of two
+// claims of the same attempt the newest counts.
 void Attempts::tell_ends_again(const Membership::Calls::Recovery& recovery) {
   reported_bytes_ = 0;
-  for (Reported& reported : std::exchange(reported_, {})) {
+  std::deque<Reported> ends = std::exchange(reported_, {});
+  for (auto at = ends.rbegin(); at != ends.rend(); ++at) {
+    Reported& reported = *at;
     const auto has = recovery.output.find(reported.attempt.fence);
     const bool is_known = std::ranges::find(recovery.fenced, reported.attempt.fence) != recovery.fenced.end();
     if (is_known || has == recovery.output.end()) {
       reported_bytes_ += reported.size();
-      reported_.push_back(std::move(reported));
+      reported_.push_front(std::move(reported));
       continue;
     }
-    const auto [place, is_new] = attempts_.emplace(reported.run, std::move(reported.attempt));
+    const std::int64_t fence = reported.attempt.fence;
+    const auto [place, is_new] = attempts_.try_emplace(reported.run, std::move(reported.attempt));
     Attempt& attempt = place->second;
-    if (!is_new && !attempt.concluded) continue;  // another claim of the same attempt
+    if (!is_new && (!attempt.concluded || attempt.fence != fence)) continue;  // a later claim of the same attempt
     attempt.gone = attempt.gone || is_new;
     attempt.concluded = false;
     attempt.told_again = true;
+    if (attempt.refused_by != 0) take_back(attempt);
     attempt.output.go_back_to(has->second);
     soon();
   }
@@ -189,25 +200,30 @@ std::string Attempts::remembered() const {
     running += (running.empty() ? "[" : ",") + recovery_text(run, attempt, running.size());
   };
   for (const auto& [run, attempt] : attempts_) {
-    if (!attempt.concluded && !attempt.never_began && !attempt.fenced) add(run, attempt);
+    const bool may_be_ours = !attempt.fenced || (attempt.refused_by != 0 && !is_refused_here(attempt));
+    if (!attempt.concluded && !attempt.never_began && may_be_ours) add(run, attempt);
   }
   // What has ended, too: its end follows in a report, with the output that the server lacks. What is older is known
   // there, and may have been removed.
   for (const Reported& reported : reported_) {
-    if (!is_old(reported)) add(reported.run, reported.attempt);
+    if (!is_old(reported) && !is_refused_here(reported.attempt)) add(reported.run, reported.attempt);
   }
   return running.empty() ? "[]" : running + "]";
 }
+
+bool Attempts::is_refused_here(const Attempt& attempt) const { return attempt.refused_by == membership_.timeline(); }
 
 std::string Attempts::recovery_text(RunId run, const Attempt& attempt, std::size_t before) const {
   rpc::ObjectText told;
   told.add("task", run.task).add("fence", attempt.fence).add("attempt", run.attempt).add("spared", attempt.spared);
   if (attempt.cancelling) told.add_json("cancelling", "true");  // its cancel may be lost, too
-  if (attempt.started && attempt.start_told) {
-    told.add("pid", attempt.started->pid).add("ago", ago_of(loop_.clock(), attempt.started->at));
-  }
-  // What it was claimed with is for a row that is lost; without a bound nothing at all could be told.
-  const bool has_room = before + attempt.claim.size() + attempt.env.size() < most_reported;
+  // Also a start that was not told yet: what has begun is never queued again.
+  const std::optional<Started>& started =
+      attempt.started || !attempt.outcome ? attempt.started : attempt.outcome->started;
+  if (started) told.add("pid", started->pid).add("ago", ago_of(loop_.clock(), started->at));
+  // What it was claimed with is for a row that is lost; without a bound nothing at all could be told. What a server
+  // refused may have been removed.
+  const bool has_room = attempt.refused_by == 0 && before + attempt.claim.size() + attempt.env.size() < most_reported;
   if (!attempt.env.empty() && has_room) told.add("env", attempt.env);
   std::string text = told.take();
   if (!attempt.claim.empty() && has_room) text.insert(text.size() - 1, "," + attempt.claim);
@@ -239,7 +255,7 @@ void Attempts::remember_told(const Report& report) {
   for (const End& end : report.ends) {
     const auto found = attempts_.find(end.run);
     if (found == attempts_.end() || (end.flags & End::put_back) != 0) continue;
-    // What was given up before we came may be of another queue, with fences that this one has yet to give.
+    // What was given up before we came may be of another queue, with fences that this one has yet to give: given_up_.
     if (!found->second.adopted || !found->second.fenced) told_.insert(end.fence);
   }
   while (told_.size() > most_told) told_.erase(told_.begin());

@@ -169,7 +169,7 @@ void Membership::line_is_down(const std::string& why) {
 // ---- joining ----
 
 // By the lease that the keepers know of, whatever the settings say now.
-bool Membership::is_lease_over() const { return now() - last_beat_ > kept_lease_; }
+bool Membership::is_lease_over() const { return now() - lease_since_ > kept_lease_; }
 
 // Never shorter than the lease that is told, which may still be that of the settings before.
 base::Duration Membership::lost_after(base::Duration lease) const {
@@ -202,7 +202,7 @@ void Membership::join() {
        array_of(offer.labels), array_of(offer.accepts), array_of(offer.agents), argument_of(offer.slots),
        argument_of(settings_.run), options_.version, argument_of(protocol)},
       lifetime_.bind(joining_.until([this, sent, told](const Answer& answer) {
-        last_beat_ = answer ? sent : last_beat_;
+        lease_since_ = answer ? sent : lease_since_;
         take_join(answer, told);
       })));
 }
@@ -227,7 +227,7 @@ void Membership::take_join(const Answer& answer, base::Duration told_lease) {
   set_beat_timer();
   refusal_.clear();
   calls_.problem({});
-  extend(last_beat_, told_lease);
+  extend(lease_since_, told_lease);
   line_.listen(own_channel());
   std::vector<OwnAttempt> running;
   for (const json::value& each : array_in(told, "running")) running.push_back(attempt_of(each.as_object()));
@@ -383,7 +383,7 @@ void Membership::beat() {
          base::AllCalls calls;
          if (answer && !left_) {
            calls.make([&] {
-             last_beat_ = sent;
+             last_beat_ = lease_since_ = sent;
              extend(sent, told);
              take_beat(sent, *answer);
            });
@@ -586,14 +586,16 @@ void Membership::stop() {
   call_after_beat();
 }
 
-// A server that has not been told what we had would give back what has run: it keeps us, and the next daemon here
-// tells.
-void Membership::leave(std::function<void()> left) {
+// A server that has not been told what we had would give back what has run: it keeps us, and hears it from us or from
+// the next daemon here.
+void Membership::leave(std::function<void(bool)> left) {
   const bool is_there = joined_ && line_.is_up(Line::Way::watch) && !is_telling_again();
   stop();
-  if (!is_there) return left();
+  if (!is_there) return left(true);
   joined_ = false;
   call(Line::Way::watch, "leave_v1", {}, [this, left = std::move(left)](const Answer& answer) {
+    const bool is_untold = !answer && answer.error().sqlstate == untold_state;
+    if (is_untold) come_back();
     // The incarnations stay: a call that was lost on its way may still attach one, and only who can show it is let in
     // then.
     if (answer)
@@ -605,8 +607,15 @@ void Membership::leave(std::function<void()> left) {
                 .timeline = memory_.timeline,
                 .newest_event_ms = memory_.newest_event_ms,
                 .lease_ms = memory_.lease_ms});
-    left();
+    left(!is_untold);
   });
+}
+
+// We have not left after all.
+void Membership::come_back() {
+  left_ = false;
+  joined_ = true;
+  set_beat_timer();
 }
 
 base::Duration Membership::jittered(base::Duration time) {

@@ -66,7 +66,7 @@ class Membership {
       std::vector<std::pair<TaskId, std::int64_t>> cancels = {};
     };
     std::function<void(const Beat&)> beaten;
-    /// On a new timeline: JSON of what runs, and of what has ended in the last minute, for `recover_v1`.
+    /// On a new timeline: JSON of what runs, and of what has ended in the last two minutes, for `recover_v1`.
     std::function<std::string()> remembered;
     /// What the server made of that.
     struct Recovery {
@@ -131,6 +131,8 @@ class Membership {
   bool is_lease_over() const;
   /// What runs here is being told again: until that is known nothing else is to be told of it.
   bool is_telling_again() const { return static_cast<bool>(recovering_here_) || told_timeline_ != memory_.timeline; }
+  /// The newest timeline that was seen.
+  std::int64_t timeline() const { return memory_.timeline; }
   /// The timeline of the server that was told.
   std::int64_t told_timeline() const { return told_timeline_; }
   /// It knows what others have.
@@ -167,7 +169,9 @@ class Membership {
   void sweep_in(base::Duration wait);
   void sweep_when(base::UtcTime due);
   /// The worker is gone from the queue when this calls, or cannot be reached, or has still to tell what it had.
-  void leave(std::function<void()> left);
+  /// `false`: it has not left, because another server has taken over and hears first what it had. To be tried again
+  /// then.
+  void leave(std::function<void(bool has_left)> left);
   /// No more beats: the daemon ends, and its worker stays in the queue.
   void stop();
   /// Events were seen that happened then.
@@ -186,6 +190,7 @@ class Membership {
   void recover();
   void greet_anew();
   void begin_work();
+  void come_back();
   void beat();
   void take_beat(base::Duration sent, const Result& answer);
   void judge(base::Duration sent, const boost::json::object& answer);
@@ -235,7 +240,8 @@ class Membership {
   std::map<Line::Way, std::int64_t> timelines_;  // of the servers that the ways lead to
   std::set<std::string, std::less<>> agents_;
   std::set<std::string, std::less<>> limits_;
-  base::Duration last_beat_ = {};  // when the last answered one was sent
+  base::Duration last_beat_ = {};    // when the last answered one was sent
+  base::Duration lease_since_ = {};  // likewise, or when the last answered join was
   base::Duration shortest_lease_;
   base::Duration kept_lease_;  // that the keepers know of
   Liveness liveness_;

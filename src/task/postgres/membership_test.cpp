@@ -334,13 +334,32 @@ TEST_F(MemberTest, LeavingForgetsTheWorkerAndStaysSilentAfterwards) {
   join();
   line.calls.clear();
   bool left = false;
-  membership->leave([&left] { left = true; });
+  membership->leave([&left](bool has_left) { left = has_left; });
   line.answer("leave_v1", R"({"left":true,"ready":[]})");
   EXPECT_TRUE(left);
   EXPECT_EQ(memory_of(memory)->worker, 0);
   EXPECT_FALSE(memory_of(memory)->incarnation.empty()) << "a late attach may still be carried out";
   advance(1h);
   EXPECT_TRUE(line.calls.empty());
+}
+
+TEST_F(MemberTest, WhoCannotLeaveBecauseAnotherServerHasTakenOverTellsThatFirst) {
+  join();
+  line.calls.clear();
+  std::vector<bool> left;
+  const auto leave = [&] { membership->leave([&left](bool has_left) { left.push_back(has_left); }); };
+  leave();
+  line.fail("leave_v1", Fault::Kind::refused, Membership::untold_state);
+  EXPECT_EQ(left, std::vector<bool>{false});
+  EXPECT_EQ(line.reconnects.size(), 2U) << "behind a pooler no connection breaks";
+  EXPECT_TRUE(membership->is_telling_again());
+  fail_over();
+  line.answer("recover_v1", R"({"fenced":[],"output":[],"recovering":false})");
+  EXPECT_FALSE(membership->is_telling_again());
+  leave();
+  line.answer("leave_v1", R"({"left":true,"ready":[]})");
+  EXPECT_EQ(left, (std::vector<bool>{false, true}));
+  EXPECT_EQ(memory_of(memory)->worker, 0);
 }
 
 // ---- a server that takes over ----

@@ -510,7 +510,11 @@ void PostgresQueue::check_stopped() {
 void PostgresQueue::end_now() {
   if (!stopped_) return;
   stop_timer_.cancel();
-  const auto finish = [this, stopped = std::exchange(stopped_, {})] {
+  const auto finish = [this, stopped = std::exchange(stopped_, {})](bool has_left) {
+    if (!has_left) {  // what has ended is told to another server first
+      stopped_ = stopped;
+      return bound_stop();
+    }
     left_ = true;
     output_waiters_.end();
     for (auto& [ticket, waiter] : std::exchange(waiters_, {})) waiter.waiter(tl::unexpected(is_stopping()));
@@ -519,7 +523,7 @@ void PostgresQueue::end_now() {
   const auto leave = [this, finish] {
     if (attempts_.is_empty()) return membership_.leave(lifetime_.bind(finish));
     membership_.stop();  // they go on: the next daemon finds them
-    finish();
+    finish(true);
   };
   if (!attempts_.is_empty()) return leave();
   settle(3, lifetime_.bind(leave));  // meanwhile the queue may be joined, with attempts that were not known before

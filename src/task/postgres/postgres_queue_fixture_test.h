@@ -107,6 +107,17 @@ class PostgresQueueTest : public MemberTest {
                      {{"claim", "7", "31", std::to_string(attempt), "shell", "default", to_body({.prompt = "true"})}}));
     line.calls.clear();
   }
+  void answer_end() {
+    line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"end", "7", "31", "2"}}));
+  }
+  /// It runs, and ends, and the database is told.
+  void end_seven() {
+    have_seven();
+    tell.started({7, 1}, {.pid = 100, .at = clock.utc()});
+    tell.ended({7, 1}, {.kind = Outcome::Kind::exited, .started = Started{100, clock.utc()}, .ended_at = clock.utc()});
+    tell.gone({7, 1});
+    answer_end();
+  }
   /// What the database is asked on the way out, until it is left.
   void see_off() {
     for (int i = 0; i < 3; ++i) line.answer("read_stats_v1", "{}");

@@ -229,14 +229,7 @@ TEST_F(PostgresQueueTest, AStopThatFallsIntoALookForTasksNeedsNoPatience) {
 
 TEST_F(PostgresQueueTest, AStopBehindAFailoverTellsWhatHasEndedBeforeItLeaves) {
   join_queue();
-  have_seven();
-  tell.started({7, 1}, {.pid = 100, .at = clock.utc()});
-  tell.ended({7, 1}, {.kind = Outcome::Kind::exited, .started = Started{100, clock.utc()}, .ended_at = clock.utc()});
-  tell.gone({7, 1});
-  const auto answer_end = [this] {
-    line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"end", "7", "31", "2"}}));
-  };
-  answer_end();
+  end_seven();
   fail_over_queue();
   bool stopped = false;
   queue->stop(
@@ -246,6 +239,36 @@ TEST_F(PostgresQueueTest, AStopBehindAFailoverTellsWhatHasEndedBeforeItLeaves) {
   advance(10ms);
   answer_end();
   see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AStopThatFindsAnotherServerBehindAPoolerTellsWhatHasEnded) {
+  join_queue();
+  end_seven();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  for (int i = 0; i < 3; ++i) line.answer("read_stats_v1", "{}");
+  line.fail("leave_v1", Fault::Kind::refused, Membership::untold_state);
+  fail_over_queue();
+  line.answer("recover_v1", R"({"fenced":[],"output":[[31,0]],"recovering":false})");
+  EXPECT_FALSE(line.has("read_stats_v1"));
+  advance(10ms);
+  answer_end();
+  see_off();
+  EXPECT_TRUE(stopped);
+}
+
+TEST_F(PostgresQueueTest, AStopThatCannotTellAnotherServerEndsAllTheSame) {
+  join_queue();
+  bool stopped = false;
+  queue->stop(
+      false, [&stopped] { stopped = true; }, std::nullopt);
+  for (int i = 0; i < 3; ++i) line.answer("read_stats_v1", "{}");
+  line.fail("leave_v1", Fault::Kind::refused, Membership::untold_state);
+  advance(10s);
+  while (line.has("read_stats_v1")) line.answer("read_stats_v1", "{}");
+  wait_for_store();
   EXPECT_TRUE(stopped);
 }
 

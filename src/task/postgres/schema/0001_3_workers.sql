@@ -277,6 +277,8 @@ BEGIN
     FOR NO KEY UPDATE SKIP LOCKED LOOP
     BEGIN
       IF v_task.cancelling AND (p_all OR v_task.on_lost = 1) THEN
+        UPDATE @schema@.task t SET attempts = t.attempts - 1  -- it never began
+        WHERE t.id = v_task.id AND v_has_left AND NOT v_task.announced;
         v_lanes := v_lanes || @schema@.end_task(v_task.id, 5::smallint, NULL, NULL);
       ELSIF v_has_left AND NOT v_task.announced THEN
         v_lanes := v_lanes || @schema@.queue_again(v_task.id, -1, 0);

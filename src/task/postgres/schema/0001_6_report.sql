@@ -121,7 +121,8 @@ BEGIN
           UPDATE @schema@.task t SET (state, attempts, spared, lost, started_at, pid, completed_at, exit_code, signal,
               error_reason, error_message, retry_at, due, cpu_us, max_memory, output_bytes, stored, cancelling) = (
             SELECT (ARRAY[CASE WHEN a.retry > 0 THEN 0 ELSE 1 END, 5, 4, 1, 3, 0, 4])[a.v],
-              t.attempts - CASE WHEN a.v = 1 THEN 1 ELSE 0 END, t.spared + CASE WHEN a.v = 4 AND NOT a.is_lost THEN 1 ELSE 0 END,
+              t.attempts - CASE WHEN a.v = 1 OR (a.v = 2 AND p_flags[a.i] & 4 <> 0 AND NOT t.announced) THEN 1 ELSE 0 END,
+              t.spared + CASE WHEN a.v = 4 AND NOT a.is_lost THEN 1 ELSE 0 END,
               t.lost + CASE WHEN a.v IN (4, 7) AND a.is_lost THEN 1 ELSE 0 END,
               CASE WHEN a.is_end THEN coalesce(t.started_at, v_now - @schema@.span(p_started_ago[a.i])) END,
               CASE WHEN a.is_end THEN coalesce(t.pid, p_pids[a.i]) END,
@@ -331,7 +332,7 @@ BEGIN
 END $$;
 
 -- Ends that changed nothing: what was told before is said again, what is cancelled waits for its tree, all else is fenced.
--- The end of one that is lost for good is kept.
+-- The end of one that is lost for good is kept, unless it is the very end that is told again.
 CREATE FUNCTION @schema@.not_running(p_worker bigint, p_seen bigint[], p_tasks bigint[], p_fences bigint[],
   p_ok boolean[], p_codes integer[],
                                      p_signals text[], p_ended_ago bigint[], p_now timestamptz)
@@ -345,15 +346,15 @@ BEGIN
   FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
   WHERE t.id = a.task AND t.id = ANY (p_tasks) AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4
     AND t.fence = a.fence
-    AND t.late IS NULL
+    AND t.late IS NULL AND (t.exit_code, t.signal) IS DISTINCT FROM (a.code, a.sig)
     AND (t.worker = p_worker OR EXISTS (  -- who was given up has come back as another worker of the same name
       SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker
         AND n.id = p_worker));
   RETURN QUERY
-  SELECT CASE WHEN t.id IS NULL OR (t.state = 4 AND t.error_reason = 4) THEN 'fenced' ELSE 'end' END, a.task, a.fence,
-    @schema@.world(t.state, t.state = 2)::integer
-  FROM unnest(p_tasks, p_fences) AS a(task, fence)
-  LEFT JOIN LATERAL (SELECT o.id, o.state, o.error_reason FROM @schema@.task o WHERE o.id = a.task
+  SELECT CASE WHEN t.id IS NULL OR (t.state = 4 AND t.error_reason = 4 AND (t.exit_code, t.signal) IS DISTINCT FROM (a.code, a.sig))
+    THEN 'fenced' ELSE 'end' END, a.task, a.fence, @schema@.world(t.state, t.state = 2)::integer
+  FROM unnest(p_tasks, p_fences, p_codes, p_signals) AS a(task, fence, code, sig)
+  LEFT JOIN LATERAL (SELECT o.id, o.state, o.error_reason, o.exit_code, o.signal FROM @schema@.task o WHERE o.id = a.task
                        AND o.worker = p_worker AND o.fence = a.fence OFFSET 0) t ON true
   WHERE a.task <> ALL (p_seen);
 END $$;

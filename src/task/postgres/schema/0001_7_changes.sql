@@ -192,11 +192,12 @@ BEGIN
   END IF;
   v_was := @schema@.world(t.state, true);
   v_stored := t.stored;
+  -- With a fence of its own: an attempt that another server has forgotten does not come in its place.
   DELETE FROM @schema@.result r WHERE r.task = p_task;
   UPDATE @schema@.after a SET open = coalesce(a.dependency = ANY (v_open), false) WHERE a.task = p_task;
   UPDATE @schema@.task o SET state = CASE WHEN cardinality(v_open) > 0 THEN 0 ELSE 1 END,
     open_after = coalesce(cardinality(v_open), 0),
-    spared = o.attempts, lost = 0, fence = NULL, announced = false, held = false, not_before = NULL, due = NULL,
+    spared = o.attempts, lost = 0, fence = nextval('@schema@.fence'), announced = false, held = false, not_before = NULL, due = NULL,
       retry_at = NULL, started_at = NULL,
     completed_at = NULL, pid = NULL, exit_code = NULL, signal = NULL, error_reason = NULL, error_message = NULL,
       late = NULL, stored = 0
