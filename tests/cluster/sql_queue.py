@@ -193,6 +193,15 @@ class Upkeep(QueueTest):
             self.one.number()
         self.one.number()
 
+    def run_groups(self, many):
+        """A task in each of so many groups."""
+        self.one.submit_all(*[{"group": f"g{n}"} for n in range(many)])
+        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(many)])
+        self.one.number()
+
+    def live_lanes(self):
+        return int(self.one.one("SELECT count(*) FROM duet.lane WHERE retired_at IS NULL"))
+
     def test_what_ended_first_goes_first(self):
         self.one.json("set_v1", "keep_tasks", "5")
         self.run_many(250)
@@ -230,11 +239,10 @@ class Upkeep(QueueTest):
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "0")
 
     def test_a_lane_stays_while_a_task_names_it_though_the_clock_was_put_back(self):
-        for n in range(120):
-            self.one.submit(group=f"g{n}")
-        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        self.run_groups(1120)
         for _ in range(6):
             self.one.do("sweep_v1")
+        self.assertEqual(self.live_lanes(), 1000)
         self.one.ask("UPDATE duet.lane SET retired_at = retired_at - interval '9 days' - interval '1 minute' RETURNING id")
         self.one.ask("UPDATE duet.task SET completed_at = completed_at - interval '9 days' RETURNING id")
         self.one.do("sweep_v1")
@@ -314,16 +322,31 @@ class Upkeep(QueueTest):
         self.assertEqual((other.task(id).state, other.task(id).error_reason), (FAILED, LOST))
 
     def test_lanes_that_nobody_needs_are_retired_and_come_back(self):
-        for n in range(120):
-            self.one.submit(group=f"g{n}")
-        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        self.run_groups(1120)
         for _ in range(10):
             self.one.do("sweep_v1")
-        self.assertLessEqual(int(self.one.one("SELECT count(*) FROM duet.lane WHERE retired_at IS NULL")), 100)
-        self.assertEqual(self.one.task(1).grp, "g0")
+        self.assertEqual(self.live_lanes(), 1000)
+        self.assertEqual([self.one.task(id).grp for id in (1, 1120)], ["g0", "g1119"])
         self.one.beat()
-        ids = [self.one.submit(group=f"g{n}") for n in range(120)]
-        self.assertEqual([claim.id for claim in self.one.claim(200)], ids)
+        ids = [row.id for row in self.one.submit_all(*[{"group": f"g{n}"} for n in range(1120)])]
+        self.assertEqual(sorted(claim.id for claim in self.one.claim(2000)), ids)
+
+    def test_lanes_that_are_merely_empty_stay(self):
+        for _ in range(5):
+            self.run_groups(150)
+            for _ in range(4):
+                self.one.do("sweep_v1")
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.lane"), "150")
+
+    def test_who_queues_a_task_in_a_retired_lane_finds_it_where_such_tasks_go_now(self):
+        held, ready = self.one.submit(group="a"), self.one.submit(group="b")
+        self.one.do("hold_v1", held, True)
+        self.one.ask("UPDATE duet.lane SET retired_at = now() RETURNING id")
+        self.one.beat()
+        self.assertEqual(self.one.claim(2), [])
+        self.one.do("sweep_v1")
+        self.one.do("hold_v1", held, False)
+        self.assertEqual(sorted(claim.id for claim in self.one.claim(2)), [held, ready])
 
     def test_numbers_have_no_gaps_under_eight_writers_and_every_tasks_events_are_in_order(self):
         workers = [self.worker(f"w{n}") for n in range(8)]

@@ -171,10 +171,11 @@ CREATE FUNCTION @schema@.find_lanes(p_worker bigint) RETURNS void LANGUAGE plpgs
 BEGIN
   UPDATE @schema@.worker w SET lanes = f.lanes, lanes_to = f.lanes_to, groups = f.groups
   FROM (SELECT coalesce(array_agg(l.id ORDER BY l.id) FILTER (WHERE s.is_served), '{}') AS lanes,
-          coalesce(max(l.id), 0) AS lanes_to, count(DISTINCT l.grp) FILTER (WHERE s.is_served) AS groups
+          coalesce((SELECT max(n.id) FROM @schema@.lane n), 0) AS lanes_to,
+          count(DISTINCT l.grp) FILTER (WHERE s.is_served) AS groups
         FROM @schema@.worker o CROSS JOIN @schema@.lane l
-        CROSS JOIN LATERAL (SELECT l.retired_at IS NULL AND @schema@.serves(l, o) AS is_served) s
-        WHERE o.id = p_worker) f
+        CROSS JOIN LATERAL (SELECT @schema@.serves(l, o) AS is_served) s
+        WHERE o.id = p_worker AND l.retired_at IS NULL) f
   WHERE w.id = p_worker AND (w.lanes, w.lanes_to, w.groups) IS DISTINCT FROM (f.lanes, f.lanes_to, f.groups::integer);
 END $$;
 

@@ -73,11 +73,12 @@ DECLARE
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM set_config('synchronous_commit', 'local', true), @schema@.wait_for_nobody();
+  PERFORM @schema@.tidy_lanes(v_now);  -- first: what it moves to other lanes may be due
   v_lanes := @schema@.make_ready(v_now);
   PERFORM @schema@.end_holds(v_now);
   v_removed := @schema@.let_go(v_now);
   v_events := @schema@.trim_events(v_now);
-  PERFORM @schema@.tidy_workers(v_now), @schema@.tidy_lanes(v_now);
+  PERFORM @schema@.tidy_workers(v_now);
   RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
     to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.next_due(v_now), -1), '}');
@@ -91,7 +92,7 @@ DECLARE
     SELECT t.id FROM @schema@.lane l CROSS JOIN LATERAL (
       SELECT o.id, o.due FROM @schema@.task o WHERE o.lane = l.id AND o.state = 0 AND o.open_after = 0 AND NOT o.held
         AND o.due <= p_now ORDER BY o.due LIMIT 1000) t
-    ORDER BY t.due LIMIT 1000);
+    WHERE l.retired_at IS NULL ORDER BY t.due LIMIT 1000);
 BEGIN
   v_due := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_due) AND t.state + 0 = 0 AND t.open_after = 0
     AND NOT t.held AND t.due <= p_now ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
@@ -104,7 +105,8 @@ CREATE FUNCTION @schema@.next_due(p_now timestamptz) RETURNS bigint LANGUAGE plp
 BEGIN
   RETURN (SELECT @schema@.ms(min(t.due)) - @schema@.ms(p_now) FROM @schema@.lane l CROSS JOIN LATERAL (
     SELECT o.due FROM @schema@.task o WHERE o.lane = l.id AND o.state = 0 AND o.open_after = 0 AND NOT o.held
-      AND o.due > p_now ORDER BY o.due LIMIT 1) t);
+      AND o.due > p_now ORDER BY o.due LIMIT 1) t
+    WHERE l.retired_at IS NULL);
 END $$;
 
 -- Agents that have been held for long enough, and the time after a failover in which nobody claims.
@@ -245,23 +247,44 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN NULL;
 END $$;
 
--- Lanes that nobody needs. One look for each: the planner must not read all tasks that wait.
+-- Lanes that nobody needs, if there are more than the queue was made for. One look for each: the planner must not read all
+-- tasks that wait. Those that are retired may be many, and are reached by when they were: records name them.
 CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.retired_at IS NOT NULL);
   v_running integer[] := ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2);
   v_before timestamptz := least(p_now, @schema@.oldest_end()) - interval '1 day';  -- clocks are put back
+  v_too_many bigint := (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) - 1000;
 BEGIN
-  IF cardinality(v_retired) > 0 THEN
-    PERFORM @schema@.leave_lanes(v_retired);
-    DELETE FROM @schema@.lane l WHERE l.retired_at < v_before AND l.id <> ALL (v_running) AND @schema@.is_empty(l.id);
+  PERFORM FROM @schema@.lane l WHERE l.retired_at IS NOT NULL LIMIT 1;
+  IF FOUND THEN
+    PERFORM @schema@.leave_lanes(@schema@.queued_lanes());
+    DELETE FROM @schema@.lane l WHERE l.id = ANY (ARRAY(
+      SELECT o.id FROM @schema@.lane o WHERE o.retired_at < v_before AND o.id <> ALL (v_running) AND @schema@.is_empty(o.id)
+      ORDER BY o.retired_at LIMIT 1000));
   END IF;
-  IF (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) > 100 THEN
+  IF v_too_many > 0 THEN
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
       SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL AND o.id <> ALL (v_running) AND @schema@.is_empty(o.id)
-      LIMIT 20));
+      LIMIT least(v_too_many, 20)));
   END IF;
 EXCEPTION WHEN lock_not_available THEN NULL;
+END $$;
+
+-- Lanes that have tasks which are ready or wait, each found behind the one before it.
+CREATE FUNCTION @schema@.queued_lanes() RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_lanes integer[] := '{}';
+  v_lane integer := 0;
+BEGIN
+  LOOP
+    v_lane := least(
+      (SELECT t.lane FROM @schema@.task t WHERE t.state = 1 AND t.lane > v_lane ORDER BY t.lane, t.rank, t.id LIMIT 1),
+      (SELECT t.lane FROM @schema@.task t WHERE t.state = 0 AND t.lane > v_lane
+       ORDER BY t.lane, t.open_after, t.held, t.due LIMIT 1));
+    EXIT WHEN v_lane IS NULL;
+    v_lanes := v_lanes || v_lane;
+  END LOOP;
+  RETURN v_lanes;
 END $$;
 
 -- Whether no task of a lane waits or is ready.
@@ -276,14 +299,15 @@ END $$;
 
 -- A task that was on its way while its lane was retired goes where such tasks go now. Not one that runs: what its worker reports
 -- meanwhile would not see a lane that is made here.
-CREATE FUNCTION @schema@.leave_lanes(p_retired integer[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.leave_lanes(p_lanes integer[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(p_retired) AS u(lane) CROSS JOIN LATERAL (
+  v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.id = ANY (p_lanes) AND l.retired_at IS NOT NULL);
+  v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(v_retired) AS u(lane) CROSS JOIN LATERAL (
       (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 1 LIMIT 100)
       UNION ALL (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 0 LIMIT 100)) t);
 BEGIN
   v_tasks := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_tasks) AND t.state + 0 < 2
-    AND t.lane = ANY (p_retired) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
+    AND t.lane = ANY (v_retired) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
   UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
   WHERE t.id = ANY (v_tasks) AND l.id = t.lane AND l.retired_at IS NOT NULL;
 END $$;
