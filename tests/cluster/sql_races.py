@@ -59,6 +59,19 @@ class Claims(RaceTest):
         gpu.ask("COMMIT")
         self.assertEqual(len(gpu.claim(1000)), 97)
 
+    def test_however_many_others_are_taking_the_rest_is_found_also_where_groups_take_turns(self):
+        other, third = self.worker("other"), self.worker("third")
+        self.one.submit_all(*[{"group": "ab"[n % 2]} for n in range(1000)])
+        for worker in (other, third):
+            worker.beat()
+        other.ask("BEGIN")
+        self.assertEqual(len(other.claim(900)), 900)
+        self.assertEqual(sorted(claim.id for claim in third.claim(3)), [901, 902, 903])
+        # What a limit keeps back is not looked through again and again.
+        self.assertEqual(third.claim(5, limits={"groups": {"a": 1, "b": 1}, "agents": {}}), [])
+        other.ask("COMMIT")
+        self.assertEqual(len(third.claim(1000)), 97)
+
     def test_the_highest_priority_of_all_lanes_first(self):
         gpu = self.worker("gpu", labels=["gpu"])
         for priority, needs in ((0, ""), (1, "gpu"), (5, ""), (3, "gpu"), (1, "")):

@@ -84,6 +84,8 @@ DECLARE
   v_rooms bigint[];
   v_of_group integer;
   v_of_agent integer;
+  v_deep integer := p_most + 20;  -- as in pick()
+  v_is_cut boolean;
   c record;
 BEGIN
   IF EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'queue' AND g.paused) THEN
@@ -124,38 +126,46 @@ BEGIN
            WHERE t.state = 2 AND CASE WHEN u.kind = 'agent' THEN l.agent ELSE l.grp END = u.name)
       FROM unnest(v_kinds, v_names) WITH ORDINALITY AS u(kind, name, place) ORDER BY u.place);
   END IF;
-  FOR c IN
-    SELECT x.id, x.grp, x.agent FROM (
-      SELECT t.id, t.rank, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
-        coalesce(array_position(p_turns, l.grp), 0) AS place
-      FROM @schema@.lane l CROSS JOIN LATERAL (
-        SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
-          AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
-                                coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
-        ORDER BY r.rank, r.id LIMIT p_most + 20) t  -- some more: others may be taking the first ones
-      WHERE l.id = ANY (v_lanes)) x
-    ORDER BY x.turn, x.place, x.rank, x.id
   LOOP
-    EXIT WHEN cardinality(v_ids) >= p_most;
-    v_of_group := NULL;
-    v_of_agent := NULL;
-    FOR i IN 1..coalesce(cardinality(v_kinds), 0) LOOP
-      IF v_kinds[i] = 'group' AND v_names[i] = c.grp THEN
-        v_of_group := i;
-      ELSIF v_kinds[i] = 'agent' AND v_names[i] = c.agent THEN
-        v_of_agent := i;
+    v_is_cut := false;
+    FOR c IN
+      SELECT x.id, x.grp, x.agent, x.depth FROM (
+        SELECT t.id, t.rank, t.depth, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
+          coalesce(array_position(p_turns, l.grp), 0) AS place
+        FROM @schema@.lane l CROSS JOIN LATERAL (
+          SELECT o.id, o.rank, row_number() OVER () AS depth FROM (
+            SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
+              AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
+                                    coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
+            ORDER BY r.rank, r.id LIMIT v_deep) o) t
+        WHERE l.id = ANY (v_lanes)) x
+      ORDER BY x.turn, x.place, x.rank, x.id
+    LOOP
+      EXIT WHEN cardinality(v_ids) >= p_most;
+      v_of_group := NULL;
+      v_of_agent := NULL;
+      FOR i IN 1..coalesce(cardinality(v_kinds), 0) LOOP
+        IF v_kinds[i] = 'group' AND v_names[i] = c.grp THEN
+          v_of_group := i;
+        ELSIF v_kinds[i] = 'agent' AND v_names[i] = c.agent THEN
+          v_of_agent := i;
+        END IF;
+      END LOOP;
+      CONTINUE WHEN v_rooms[v_of_group] <= 0 OR v_rooms[v_of_agent] <= 0;
+      v_is_cut := v_is_cut OR c.depth = v_deep;
+      CONTINUE WHEN c.id = ANY (v_ids);
+      PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state = 1 FOR NO KEY UPDATE SKIP LOCKED;
+      CONTINUE WHEN NOT FOUND;
+      v_ids := v_ids || c.id;
+      IF v_of_group IS NOT NULL THEN
+        v_rooms[v_of_group] := v_rooms[v_of_group] - 1;
+      END IF;
+      IF v_of_agent IS NOT NULL THEN
+        v_rooms[v_of_agent] := v_rooms[v_of_agent] - 1;
       END IF;
     END LOOP;
-    CONTINUE WHEN v_rooms[v_of_group] <= 0 OR v_rooms[v_of_agent] <= 0;
-    PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state = 1 FOR NO KEY UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND;
-    v_ids := v_ids || c.id;
-    IF v_of_group IS NOT NULL THEN
-      v_rooms[v_of_group] := v_rooms[v_of_group] - 1;
-    END IF;
-    IF v_of_agent IS NOT NULL THEN
-      v_rooms[v_of_agent] := v_rooms[v_of_agent] - 1;
-    END IF;
+    EXIT WHEN cardinality(v_ids) >= p_most OR NOT v_is_cut OR v_deep > 10000;
+    v_deep := v_deep * 8;
   END LOOP;
   RETURN v_ids;
 END $$;
