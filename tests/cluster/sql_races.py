@@ -72,6 +72,23 @@ class Claims(RaceTest):
         other.ask("COMMIT")
         self.assertEqual(len(third.claim(1000)), 97)
 
+    def test_a_pause_that_was_answered_while_a_claim_waited_for_a_limit_holds(self):
+        limits = {"groups": {"a": 9}, "agents": {"claude": 9}}
+        other, third = self.worker("other"), self.worker("third")
+        closings = ((lambda: third.do_json("pause_v1", "b", True)["changed"], ["a", "a"]),
+                    (lambda: third.do_json("pause_v1", None, True)["changed"], []))
+        for close, left in closings:
+            self.one.submit_all(*[{"group": group} for group in "abab"])
+            other.beat()
+            self.one.ask("BEGIN")
+            self.one.claim(1, limits=limits)  # makes others wait for its end
+            self.send(other, "claim_v1", 4, [], [], limits, None)
+            self.wait_for_lock(other)
+            self.assertTrue(close())
+            self.one.ask("ROLLBACK")
+            self.assertEqual([row[4] for row in other.session.answer()], left)
+            other.ask("UPDATE duet.task SET state = 3, completed_at = now() WHERE state <> 3 RETURNING id")
+
     def test_the_highest_priority_of_all_lanes_first(self):
         gpu = self.worker("gpu", labels=["gpu"])
         for priority, needs in ((0, ""), (1, "gpu"), (5, ""), (3, "gpu"), (1, "")):

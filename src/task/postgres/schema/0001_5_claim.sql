@@ -70,13 +70,35 @@ BEGIN
       FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
 END $$;
 
+-- Those of these lanes that have a ready task and that nothing closes now.
+CREATE FUNCTION @schema@.open_lanes(p_lanes integer[], p_closed text[], p_behind json) RETURNS integer[]
+LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_now timestamptz := clock_timestamp();
+BEGIN
+  IF EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'queue' AND g.paused) THEN
+    RETURN '{}';
+  END IF;
+  -- LIMIT: an EXISTS may become a join that reads and hashes all ready tasks.
+  RETURN ARRAY(SELECT l.id FROM @schema@.lane l
+  CROSS JOIN LATERAL (
+    SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
+      AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
+                            coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
+    ORDER BY r.rank, r.id LIMIT 1) r
+  WHERE l.id = ANY (p_lanes)
+    AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp),
+      l.grp = ANY (p_closed), false)
+    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now));
+END $$;
+
 -- The same where pauses, holds, limits or several groups have a say. Locks what it chooses.
 CREATE FUNCTION @schema@.choose(p_lanes integer[], p_most integer, p_turns text[], p_closed text[], p_limits json,
   p_behind json)
 RETURNS bigint[] LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
-  v_now timestamptz := clock_timestamp();
   v_lanes integer[];
   v_ids bigint[] := '{}';
   v_kinds text[];   -- what has a limit, and how many more of it may run
@@ -88,21 +110,8 @@ DECLARE
   v_is_cut boolean;
   c record;
 BEGIN
-  IF EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'queue' AND g.paused) THEN
-    RETURN v_ids;
-  END IF;
-  -- LIMIT: an EXISTS may become a join that reads and hashes all ready tasks.
-  SELECT array_agg(l.id) INTO v_lanes FROM @schema@.lane l
-  CROSS JOIN LATERAL (
-    SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
-      AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
-                            coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
-    ORDER BY r.rank, r.id LIMIT 1) r
-  WHERE l.id = ANY (p_lanes)
-    AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp),
-      l.grp = ANY (p_closed), false)
-    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now);
-  IF v_lanes IS NULL THEN
+  v_lanes := @schema@.open_lanes(p_lanes, p_closed, p_behind);
+  IF cardinality(v_lanes) = 0 THEN
     RETURN v_ids;
   END IF;
   IF p_limits IS NOT NULL THEN
@@ -119,6 +128,7 @@ BEGIN
     FOR i IN 1..cardinality(v_kinds) LOOP
       PERFORM FROM @schema@.gate g WHERE g.kind = v_kinds[i] AND g.name = v_names[i] FOR NO KEY UPDATE;
     END LOOP;
+    v_lanes := @schema@.open_lanes(v_lanes, p_closed, p_behind);  -- somebody may have closed one while this waited
     v_rooms := ARRAY(
       SELECT (CASE WHEN u.kind = 'agent' THEN p_limits -> 'agents' ->> u.name
         ELSE p_limits -> 'groups' ->> u.name END)::bigint
