@@ -72,6 +72,30 @@ class Claims(RaceTest):
         other.ask("COMMIT")
         self.assertEqual(len(third.claim(1000)), 97)
 
+    def test_what_was_edited_before_it_was_claimed_runs_as_edited(self):
+        # The edit comes between the moment from which the claim sees the queue and the lock of the task's row.
+        id = self.one.submit(body="old")
+        other, third = self.worker("other"), self.worker("third")
+        other.beat()
+        source = self.one.one("SELECT pg_get_functiondef('duet.report_v1'::regproc)")
+        where = "WHERE r.lane = v_lanes[1] AND r.state = 1"
+        self.assertEqual(source.count(where), 1)
+        self.one.ask("CREATE FUNCTION duet.slowly() RETURNS boolean LANGUAGE plpgsql COST 100000 AS"
+                     " 'BEGIN PERFORM FROM duet.gate WHERE kind = ''test'' FOR UPDATE; RETURN true; END'")
+        try:
+            self.one.ask(source.replace(where, where + " AND duet.slowly()"))
+            self.one.ask("INSERT INTO duet.gate(kind, name) VALUES ('test', '') RETURNING kind")
+            third.ask("BEGIN")
+            third.ask("SELECT FROM duet.gate WHERE kind = 'test' FOR UPDATE")
+            self.send(other, "claim_v1", 1, [], [], None, None)
+            self.wait_for_lock(other)
+            self.assertEqual(self.one.do_json("edit_v1", id, {"body": "new"})["outcome"], "changed")
+            third.ask("COMMIT")
+            self.assertEqual([row[9] for row in other.session.answer()], ["new"])
+        finally:
+            self.one.ask(source)
+            self.one.ask("DROP FUNCTION duet.slowly()")
+
     def test_a_pause_that_was_answered_while_a_claim_waited_for_a_limit_holds(self):
         limits = {"groups": {"a": 9}, "agents": {"claude": 9}}
         other, third = self.worker("other"), self.worker("third")

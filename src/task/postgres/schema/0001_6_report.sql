@@ -40,6 +40,7 @@ DECLARE
   v_env bigint[];
   v_after bigint[];
   v_ready integer[];
+  v_picked bigint[];
   v_lanes integer[];
   v_lanes_to integer;
   v_is_simple boolean;
@@ -243,14 +244,16 @@ BEGIN
     END IF;
   END IF;
   IF p_most > 0 AND v_is_usual THEN
+    -- Locked by a statement of its own: the next one sees what was edited before that.
+    v_picked := ARRAY(SELECT r.id FROM @schema@.task r WHERE r.lane = v_lanes[1] AND r.state = 1
+                      ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED);
+  END IF;
+  IF cardinality(v_picked) > 0 THEN
     RETURN QUERY
-    WITH pick AS MATERIALIZED (
-      SELECT r.id FROM @schema@.task r WHERE r.lane = v_lanes[1] AND r.state = 1
-      ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED),
-    got AS (
+    WITH got AS (
       UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'),
         attempts = t.attempts + 1, announced = false, retry_at = NULL, due = NULL
-      WHERE t.id = ANY (ARRAY(SELECT p.id FROM pick p))
+      WHERE t.id = ANY (v_picked)
       RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
     SELECT 'claim', g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost,
       q.body, q.env,
@@ -259,7 +262,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
     CROSS JOIN LATERAL (SELECT o.agent, o.grp, array_to_string(o.needs, E'\x1f') AS needs, o.submitter
       FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
-  ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
+  ELSIF p_most > 0 AND NOT v_is_usual AND cardinality(v_lanes) > 0 THEN
     RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
       p_limits, p_behind) k;
   END IF;
