@@ -4,6 +4,7 @@
 A call is kept under way by an open transaction around it, as a commit does that waits for a standby."""
 
 import base64
+import contextlib
 import json
 import os
 import sys
@@ -33,6 +34,24 @@ class RaceTest(QueueTest):
 
     def send(self, worker, function, *arguments):
         worker.session.send(call_text(function, worker.id, worker.incarnation, *arguments))
+
+
+    @contextlib.contextmanager
+    def stopped_at(self, function, condition, holder):
+        """Whoever comes to this condition of the function waits there until HOLDER's transaction is over."""
+        source = self.watch.one(f"SELECT pg_get_functiondef('duet.{function}'::regproc)")
+        self.assertEqual(source.count(condition), 1)
+        self.watch.ask("CREATE FUNCTION duet.stop() RETURNS boolean LANGUAGE plpgsql AS"
+                       " 'BEGIN PERFORM FROM duet.gate WHERE kind = ''test'' FOR UPDATE; RETURN true; END'")
+        try:
+            self.watch.ask(source.replace(condition, condition + " AND duet.stop()"))
+            self.watch.ask("INSERT INTO duet.gate(kind, name) VALUES ('test', '')")
+            holder.ask("BEGIN")
+            holder.ask("SELECT FROM duet.gate WHERE kind = 'test' FOR UPDATE")
+            yield
+        finally:
+            self.watch.ask(source)
+            self.watch.ask("DROP FUNCTION duet.stop()")
 
 
 class Claims(RaceTest):
@@ -77,24 +96,23 @@ class Claims(RaceTest):
         id = self.one.submit(body="old")
         other, third = self.worker("other"), self.worker("third")
         other.beat()
-        source = self.one.one("SELECT pg_get_functiondef('duet.report_v1'::regproc)")
-        where = "WHERE r.lane = v_lanes[1] AND r.state = 1"
-        self.assertEqual(source.count(where), 1)
-        self.one.ask("CREATE FUNCTION duet.slowly() RETURNS boolean LANGUAGE plpgsql COST 100000 AS"
-                     " 'BEGIN PERFORM FROM duet.gate WHERE kind = ''test'' FOR UPDATE; RETURN true; END'")
-        try:
-            self.one.ask(source.replace(where, where + " AND duet.slowly()"))
-            self.one.ask("INSERT INTO duet.gate(kind, name) VALUES ('test', '') RETURNING kind")
-            third.ask("BEGIN")
-            third.ask("SELECT FROM duet.gate WHERE kind = 'test' FOR UPDATE")
+        with self.stopped_at("report_v1", "WHERE r.lane = v_lanes[1] AND r.state = 1", third):
             self.send(other, "claim_v1", 1, [], [], None, None)
             self.wait_for_lock(other)
             self.assertEqual(self.one.do_json("edit_v1", id, {"body": "new"})["outcome"], "changed")
             third.ask("COMMIT")
             self.assertEqual([row[9] for row in other.session.answer()], ["new"])
-        finally:
-            self.one.ask(source)
-            self.one.ask("DROP FUNCTION duet.slowly()")
+
+    def test_a_task_that_is_edited_into_a_paused_group_is_not_taken_from_where_it_was(self):
+        id, _ = self.one.submit(group="a"), self.one.submit(group="b")
+        self.one.do_json("pause_v1", "b", True)
+        other, third = self.worker("other"), self.worker("third")
+        with self.stopped_at("choose", "WHERE r.lane = l.id AND r.state = 1", third):
+            self.send(other, "claim_v1", 1, [], [], None, None)
+            self.wait_for_lock(other)
+            self.assertEqual(self.one.do_json("edit_v1", id, {"group": "b"})["outcome"], "changed")
+            third.ask("COMMIT")
+            self.assertEqual(other.session.answer(), [])
 
     def test_a_pause_that_was_answered_while_a_claim_waited_for_a_limit_holds(self):
         limits = {"groups": {"a": 9}, "agents": {"claude": 9}}

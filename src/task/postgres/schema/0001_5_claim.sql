@@ -17,7 +17,7 @@ BEGIN
     -- One by one in this order until there are enough: nothing may sort here, or all would be locked.
     v_ids := v_ids || ARRAY(SELECT t.id FROM unnest(v_seen) AS s(id) CROSS JOIN LATERAL (
                               SELECT r.id FROM @schema@.task r WHERE r.id = s.id AND r.state + 0 = 1
-                              FOR NO KEY UPDATE SKIP LOCKED) AS t
+                                AND r.lane + 0 = ANY (p_lanes) FOR NO KEY UPDATE SKIP LOCKED) AS t
                             WHERE s.id <> ALL (v_ids) LIMIT p_most - cardinality(v_ids));
     EXIT WHEN cardinality(v_ids) >= p_most OR cardinality(v_seen) < v_deep OR v_deep > 10000;
     v_deep := v_deep * 8;
@@ -139,8 +139,8 @@ BEGIN
   LOOP
     v_is_cut := false;
     FOR c IN
-      SELECT x.id, x.grp, x.agent, x.depth FROM (
-        SELECT t.id, t.rank, t.depth, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
+      SELECT x.id, x.lane, x.grp, x.agent, x.depth FROM (
+        SELECT t.id, t.rank, t.depth, l.id AS lane, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
           coalesce(array_position(p_turns, l.grp), 0) AS place
         FROM @schema@.lane l CROSS JOIN LATERAL (
           SELECT o.id, o.rank, row_number() OVER () AS depth FROM (
@@ -164,7 +164,8 @@ BEGIN
       CONTINUE WHEN v_rooms[v_of_group] <= 0 OR v_rooms[v_of_agent] <= 0;
       v_is_cut := v_is_cut OR c.depth = v_deep;
       CONTINUE WHEN c.id = ANY (v_ids);
-      PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state = 1 FOR NO KEY UPDATE SKIP LOCKED;
+      PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state + 0 = 1 AND t.lane + 0 = c.lane  -- by its key, not the lane's index
+        FOR NO KEY UPDATE SKIP LOCKED;
       CONTINUE WHEN NOT FOUND;
       v_ids := v_ids || c.id;
       IF v_of_group IS NOT NULL THEN
