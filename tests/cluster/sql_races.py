@@ -269,6 +269,19 @@ class MissingStandby(RaceTest):
         self.assertIn("Asynchronous notification", "".join(self.other.ask("SELECT 1")[0]))
 
 
+    def test_what_a_worker_has_is_told_again(self):
+        claim, ended = self.run_of(), self.run_of()
+        self.one.end(ended)
+        told = json.dumps([{"task": each.id, "fence": each.fence, "attempt": 1, "pid": 77, "ago": 0} for each in (claim, ended)])
+        def locks():
+            self.waiting.do("cancel_v1", claim.id)
+            self.waiting.do("cancel_v1", ended.id)
+        self.keep_waiting(locks)
+        self.assertEqual(self.one.do_json("recover_v1", told)["fenced"], [ended.fence])
+        self.one.beat()
+        self.waiting.ask("COMMIT")
+
+
 class Deadlocks(RaceTest):
     def test_the_same_keys_in_another_order(self):
         other = self.worker("other")

@@ -285,8 +285,9 @@ BEGIN
   UPDATE @schema@.task t SET has_after = false WHERE t.id = ANY (p_tasks);
 END $$;
 
--- `p_starts`: `[{"task":,"fence":,"pid":,"ago":}]`. One that is told again changes nothing.
-CREATE FUNCTION @schema@.start_some(p_worker bigint, p_starts json, p_now timestamptz)
+-- `p_starts`: `[{"task":,"fence":,"pid":,"ago":}]`. One that is told again changes nothing, and with `p_touches` waits for the
+-- standby none the less.
+CREATE FUNCTION @schema@.start_some(p_worker bigint, p_starts json, p_now timestamptz, p_touches boolean DEFAULT true)
 RETURNS TABLE(what text, id bigint, fence bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -316,7 +317,7 @@ BEGIN
   IF v_after IS NOT NULL THEN
     PERFORM @schema@.pass_after(v_after);
   END IF;
-  IF v_many < cardinality(v_tasks) THEN
+  IF p_touches AND v_many < cardinality(v_tasks) THEN
     PERFORM @schema@.touch(p_worker, v_tasks, v_fences);
   END IF;
   RETURN QUERY

@@ -50,6 +50,15 @@ DECLARE
   v_was smallint;
   v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m), false);
 BEGIN
+  -- Without its lock first, which somebody may have for as long as a standby is missing: most often it is as told.
+  SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task;
+  IF FOUND AND t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
+    IF t.cancelling OR r.cancelling IS NOT TRUE THEN
+      RETURN true;
+    END IF;
+  ELSIF FOUND AND (NOT v_may OR t.state >= 3) THEN
+    RETURN false;
+  END IF;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     -- What it could have claimed there, and no more: nobody's name makes others run what they do not accept.
@@ -134,7 +143,7 @@ BEGIN
   SELECT json_agg(json_build_object('task', x.task, 'fence', x.fence, 'pid', x.pid, 'ago', x.ago)) INTO v_starts
   FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
     WHERE x.pid IS NOT NULL;
-  PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp());
+  PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp(), false);
   IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
     AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
