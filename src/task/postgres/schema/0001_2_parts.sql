@@ -135,10 +135,21 @@ BEGIN
   RAISE EXCEPTION 'untold: the server has taken over, and this worker has not told what it runs' USING ERRCODE = 'DU004';
 END $$;
 
+-- What is behind a lock must be seen as it is then, and not as it was when the transaction began. No function can set that.
+CREATE FUNCTION @schema@.check_isolation() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+    RAISE EXCEPTION 'isolation: transactions are % here, and the queue needs read committed: '
+      'ALTER ROLE % RESET default_transaction_isolation, or the same of the database', current_setting('transaction_isolation'),
+      quote_ident(session_user) USING ERRCODE = 'DU002';
+  END IF;
+END $$;
+
 -- What is acknowledged is on disk, and on the standby if there is a synchronous one, whatever a role, a database or a client
 -- has set. The setting of a function would end with it, before the commit.
 CREATE FUNCTION @schema@.make_durable() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM @schema@.check_isolation();
   IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;

@@ -22,6 +22,7 @@ CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFIN
 DECLARE
   m @schema@.meta;
 BEGIN
+  PERFORM @schema@.check_isolation();  -- the first call of every connection
   SELECT * INTO m FROM @schema@.meta;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the queue has not been founded' USING ERRCODE = 'DU002';

@@ -25,7 +25,7 @@ DECLARE
   v_room bigint;
   v_lane integer;
   v_agent text;
-  v_is_usual boolean;  -- the server is known, and what it commits is durable
+  v_is_usual boolean;  -- the server is known, what it commits is durable, and what it sees is not old
 BEGIN
   -- A row by its key costs half of what it costs in a join.
   SELECT w.name, w.runs INTO v_name, v_runs FROM @schema@.worker w
@@ -36,7 +36,7 @@ BEGIN
     RAISE EXCEPTION 'who runs no tasks has none of its own' USING ERRCODE = '22023';
   END IF;
   SELECT m.queue_capacity - m.queued, m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-    AND current_setting('synchronous_commit') = 'on' INTO v_room, v_is_usual FROM @schema@.meta m;
+    AND current_setting('synchronous_commit') = 'on' AND current_setting('transaction_isolation') = 'read committed' INTO v_room, v_is_usual FROM @schema@.meta m;
   IF NOT v_is_usual THEN
     PERFORM @schema@.guard(p_worker, p_incarnation);
   END IF;

@@ -54,6 +54,7 @@ BEGIN
   SELECT w.lanes, w.lanes_to, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1,
     w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
       AND w.told_timeline = coalesce(p_told_timeline, w.told_timeline), current_setting('synchronous_commit') = 'on'
+      AND current_setting('transaction_isolation') = 'read committed'
   INTO v_lanes, v_lanes_to, v_is_usual, v_is_told, v_is_durable
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
