@@ -275,6 +275,16 @@ class Upkeep(QueueTest):
         self.assertEqual(self.one.json("read_output_state_v1", 1)["attempts"][0]["gone"], True)
         self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "2000")
 
+    def test_output_of_many_goes_in_sweeps_right_behind_each_other(self):
+        self.one.submit_all(*[{} for _ in range(250)])
+        claims = self.one.claim(250)
+        self.one.report([{"task": claim.id, "fence": claim.fence, "bytes": 1} for claim in claims], output=[
+            {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": "YQ==", "total": 1, "last": True} for claim in claims])
+        self.one.json("set_v1", "keep_output", "0")
+        self.one.number()
+        self.sweep()
+        self.assertEqual(self.one.ask("SELECT stored, (SELECT count(*) FROM duet.output) FROM duet.meta"), [["0", "0"]])
+
     def test_what_is_stored_is_counted_however_a_task_ends(self):
         def with_output(**task):
             self.one.submit(**task)

@@ -69,6 +69,7 @@ DECLARE
   v_now timestamptz := clock_timestamp();
   v_lanes integer[];
   v_removed integer;
+  v_freed integer;
   v_events bigint;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
@@ -76,11 +77,11 @@ BEGIN
   PERFORM @schema@.tidy_lanes(v_now);  -- first: what it moves to other lanes may be due
   v_lanes := @schema@.make_ready(v_now);
   PERFORM @schema@.end_holds(v_now);
-  v_removed := @schema@.let_go(v_now);
+  SELECT l.removed, l.freed INTO v_removed, v_freed FROM @schema@.let_go(v_now) l;
   v_events := @schema@.trim_events(v_now);
   PERFORM @schema@.tidy_workers(v_now);
   RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
-    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_events >= 1000), ',"nextDueMs":',
+    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_freed >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.next_due(v_now), -1), '}');
 END $$;
 
@@ -136,26 +137,27 @@ BEGIN
 END $$;
 
 -- One at a time lets go of what is too much, or two would each remove that. No advisory lock: anybody may hold one.
-CREATE FUNCTION @schema@.let_go(p_now timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+-- `freed`: tasks that have lost their output.
+CREATE FUNCTION @schema@.let_go(p_now timestamptz, OUT removed integer, OUT freed integer) LANGUAGE plpgsql AS $$
 DECLARE
   v_may boolean := false;
-  v_removed integer;
   s record;
 BEGIN
+  freed := 0;
   SELECT * INTO s FROM @schema@.surplus();
   IF s.tasks > 0 OR s.output > 0 THEN
     PERFORM FROM @schema@.gate g WHERE g.kind = 'sweep' FOR NO KEY UPDATE SKIP LOCKED;
     v_may := FOUND;
     SELECT * INTO s FROM @schema@.surplus();
   END IF;
-  SELECT @schema@.let_go_of_tasks(CASE WHEN v_may THEN s.tasks ELSE 0 END, m.keep_days, p_now) INTO v_removed
+  SELECT @schema@.let_go_of_tasks(CASE WHEN v_may THEN s.tasks ELSE 0 END, m.keep_days, p_now) INTO removed
   FROM @schema@.meta m;
   IF v_may THEN
-    PERFORM @schema@.let_go_of_output(n.output) FROM @schema@.surplus() n;
+    SELECT @schema@.let_go_of_output(n.output) INTO freed FROM @schema@.surplus() n;
   END IF;
-  RETURN v_removed;
 EXCEPTION WHEN lock_not_available THEN
-  RETURN 0;
+  removed := 0;
+  freed := 0;
 END $$;
 
 -- Ended tasks beyond keep_tasks and keep_days, those that ended first; not one that another comes after, nor one whose handle
@@ -187,13 +189,14 @@ BEGIN
 END $$;
 
 -- Output beyond keep_output: that of tasks that ended first. Their records stay and say so.
-CREATE FUNCTION @schema@.let_go_of_output(p_excess bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.let_go_of_output(p_excess bigint) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   v_task record;
+  v_tasks integer := 0;
   v_freed bigint := 0;
 BEGIN
   IF p_excess <= 0 THEN
-    RETURN;
+    RETURN 0;
   END IF;
   FOR v_task IN SELECT t.id, t.stored FROM @schema@.task t WHERE t.state >= 3 AND t.stored > 0
     ORDER BY t.completed_at, t.id LIMIT 100
@@ -201,9 +204,11 @@ BEGIN
     EXIT WHEN v_freed >= p_excess;
     DELETE FROM @schema@.output o WHERE o.task = v_task.id;
     UPDATE @schema@.task t SET stored = 0, output_gone = true WHERE t.id = v_task.id;
+    v_tasks := v_tasks + 1;
     v_freed := v_freed + v_task.stored;
   END LOOP;
   UPDATE @schema@.meta o SET stored = o.stored - v_freed WHERE v_freed > 0;
+  RETURN v_tasks;
 END $$;
 
 -- Kept: 100,000 events, or those of 7 days, whichever is less.
