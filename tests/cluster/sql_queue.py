@@ -114,6 +114,15 @@ class Changes(QueueTest):
         self.assertEqual(self.state(waits), QUEUED)
         self.assert_counts()
 
+    def test_restart_in_place_leaves_a_lane_that_is_retired(self):
+        id = self.one.submit(group="rare")
+        self.one.run_one()
+        self.one.ask("UPDATE duet.lane SET retired_at = now() RETURNING id")
+        again = self.one.do_json("requeue_v1", id)
+        self.assertEqual(again["lane"], 2)
+        self.assertEqual([(claim.id, claim.grp) for claim in self.one.claim()], [(id, "rare")])
+        self.assertEqual(self.one.kinds(id)[-1], "taskQueued")
+
     def test_restart_in_place_of_one_whose_dependency_failed_fails_again(self):
         first = self.one.submit()
         second = self.one.submit(after=[first])

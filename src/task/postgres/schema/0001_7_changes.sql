@@ -164,6 +164,7 @@ DECLARE
   v_missing bigint;
   v_failed bigint;
   v_open bigint[];
+  v_lane integer;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   -- When its own row is locked nobody can come after it any more: who did is looked for behind that.
@@ -192,10 +193,12 @@ BEGIN
   END IF;
   v_was := @schema@.world(t.state, true);
   v_stored := t.stored;
+  SELECT @schema@.lane_in_group(l.id, l.grp) INTO v_lane FROM @schema@.lane l WHERE l.id = t.lane
+    AND l.retired_at IS NOT NULL;  -- nobody looks there
   DELETE FROM @schema@.result r WHERE r.task = p_task;
   UPDATE @schema@.after a SET open = coalesce(a.dependency = ANY (v_open), false) WHERE a.task = p_task;
   UPDATE @schema@.task o SET state = CASE WHEN cardinality(v_open) > 0 THEN 0 ELSE 1 END,
-    open_after = coalesce(cardinality(v_open), 0),
+    open_after = coalesce(cardinality(v_open), 0), lane = coalesce(v_lane, o.lane),
     spared = o.attempts, lost = 0, fence = NULL, announced = false, held = false, not_before = NULL, due = NULL,
       retry_at = NULL, started_at = NULL,
     completed_at = NULL, pid = NULL, exit_code = NULL, signal = NULL, error_reason = NULL, error_message = NULL,
