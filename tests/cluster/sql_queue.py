@@ -357,6 +357,26 @@ class Upkeep(QueueTest):
                 self.one.do("sweep_v1")
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.lane"), "150")
 
+    def test_a_lane_stays_under_what_was_claimed_while_a_sweep_looked(self):
+        self.run_groups(1100)
+        self.one.submit(group="g0"), self.one.submit(group="g1")
+        self.one.ask("UPDATE duet.lane SET retired_at = now() - interval '3 days' WHERE grp = 'g1' RETURNING id")
+        self.one.ask("UPDATE duet.task SET completed_at = now() - interval '1 day' WHERE state = 3 RETURNING id")
+        names = ("is_empty", "leave_lanes")
+        sources = [self.one.one(f"SELECT pg_get_functiondef('duet.{name}'::regproc)") for name in names]
+        # Between the look at what runs and that at a lane somebody claims what is ready in it.
+        claims = "BEGIN\n  UPDATE duet.task t SET state = 2, worker = 1 WHERE t.state = 1 AND t.lane = p_lane;"
+        try:
+            for source, begin in zip(sources, (claims, "BEGIN\n  v_tasks := '{}';")):
+                self.one.ask(source.replace("BEGIN", begin, 1))
+            self.one.do("sweep_v1")
+            self.one.do("sweep_v1")
+        finally:
+            for source in sources:
+                self.one.ask(source)
+        self.assertEqual(self.one.ask("SELECT l.grp, l.retired_at > now() - interval '1 hour' FROM duet.lane l"
+                                      " JOIN duet.task t ON t.lane = l.id WHERE t.state = 2 ORDER BY l.id"), [["g0", None], ["g1", "t"]])
+
     def test_who_queues_a_task_in_a_retired_lane_finds_it_where_such_tasks_go_now(self):
         held, ready = self.one.submit(group="a"), self.one.submit(group="b")
         self.one.do("hold_v1", held, True)

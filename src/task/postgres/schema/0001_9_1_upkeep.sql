@@ -258,19 +258,24 @@ CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS void LANGUAGE plp
 DECLARE
   v_running integer[] := ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2);
   v_before timestamptz := least(p_now, @schema@.oldest_end()) - interval '1 day';  -- clocks are put back
+  v_unneeded integer[];  -- what was claimed meanwhile is seen when it runs
   v_too_many bigint := (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) - 1000;
 BEGIN
   PERFORM FROM @schema@.lane l WHERE l.retired_at IS NOT NULL LIMIT 1;
   IF FOUND THEN
     PERFORM @schema@.leave_lanes(@schema@.queued_lanes());
-    DELETE FROM @schema@.lane l WHERE l.id = ANY (ARRAY(
-      SELECT o.id FROM @schema@.lane o WHERE o.retired_at < v_before AND o.id <> ALL (v_running) AND @schema@.is_empty(o.id)
-      ORDER BY o.retired_at LIMIT 1000));
+    -- The record of what still runs there will name it.
+    UPDATE @schema@.lane l SET retired_at = p_now WHERE l.id = ANY (v_running) AND l.retired_at < p_now - interval '1 hour';
+    v_unneeded := ARRAY(SELECT o.id FROM @schema@.lane o WHERE o.retired_at < v_before AND o.id <> ALL (v_running)
+                        AND @schema@.is_empty(o.id) ORDER BY o.retired_at LIMIT 1000);
+    DELETE FROM @schema@.lane l WHERE l.id = ANY (v_unneeded)
+      AND l.id <> ALL (ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2));
   END IF;
   IF v_too_many > 0 THEN
-    UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
-      SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL AND o.id <> ALL (v_running) AND @schema@.is_empty(o.id)
-      LIMIT least(v_too_many, 20)));
+    v_unneeded := ARRAY(SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL AND o.id <> ALL (v_running)
+                        AND @schema@.is_empty(o.id) LIMIT least(v_too_many, 20));
+    UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (v_unneeded)
+      AND l.id <> ALL (ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2));
   END IF;
 EXCEPTION WHEN lock_not_available THEN NULL;
 END $$;
