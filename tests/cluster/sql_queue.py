@@ -333,12 +333,12 @@ class Upkeep(QueueTest):
         self.assertGreater(self.one.json("read_events_state_v1")["oldest"], 500)
 
     def test_a_claim_that_committed_after_its_worker_was_given_up_is_found(self):
-        id = self.one.submit(on_lost=0)
-        self.one.claim()
+        id, again = self.one.submit(on_lost=0), self.one.submit(on_lost=1)
+        self.one.claim(2)
         other = self.worker("other", accepts=[], agents=[])
         other.ask(f"UPDATE duet.worker SET state = 3, gone_at = now() WHERE id = {self.one.id} RETURNING id")
-        other.do("sweep_v1")
-        self.assertEqual((other.task(id).state, other.task(id).error_reason), (FAILED, LOST))
+        self.assertEqual(other.do_json("sweep_v1")["ready"], [{"lane": 1, "count": 1}])  # so that somebody is woken
+        self.assertEqual((other.task(id).state, other.task(id).error_reason, other.task(again).state), (FAILED, LOST, QUEUED))
 
     def test_lanes_that_nobody_needs_are_retired_and_come_back(self):
         self.run_groups(1120)
@@ -383,7 +383,7 @@ class Upkeep(QueueTest):
         self.one.ask("UPDATE duet.lane SET retired_at = now() RETURNING id")
         self.one.beat()
         self.assertEqual(self.one.claim(2), [])
-        self.one.do("sweep_v1")
+        self.assertEqual(self.one.do_json("sweep_v1")["ready"][0]["count"], 1)
         self.one.do("hold_v1", held, False)
         self.assertEqual(sorted(claim.id for claim in self.one.claim(2)), [held, ready])
 
