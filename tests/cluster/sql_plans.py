@@ -152,6 +152,9 @@ class Plans(unittest.TestCase):
         worker.number(100)
         worker.do("sweep_v1")
         some = claims[0].id if claims else 1
+        worker.do("handle_v1", some, f"h{some}")
+        worker.do("wait_v1", True)
+        worker.do("wake_v1", [1, 2], [1, 1])
         for name in ("read_task_v1", "read_request_v1", "read_explain_v1", "read_output_state_v1"):
             worker.call(name, some)
         worker.call("read_events_v1", 5, 20)

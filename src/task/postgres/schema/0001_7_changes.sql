@@ -357,7 +357,7 @@ END $$;
 CREATE FUNCTION @schema@.handle_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_handle text) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   v_handle text;
 BEGIN
