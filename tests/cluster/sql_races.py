@@ -324,10 +324,31 @@ class Deadlocks(RaceTest):
         self.assertEqual(self.one.session.answer()[0][0], "end", first)
         other.ask("COMMIT")
 
-    def report_with_hold(self, claim):
+    def test_a_hold_makes_no_gate_of_a_limit_while_it_has_others(self):
+        workers = [self.worker(f"w{n}", accepts=["claude", "codex"], agents=["claude", "codex"]) for n in range(2)]
+        first, other = workers
+        self.one.submit()
+        claim, = first.claim(1)
+        self.one.submit_all({"agent": "codex", "group": "g"}, {"agent": "codex", "group": "h"})
+        first.beat(), other.beat()
+        self.watch.ask("INSERT INTO duet.gate(kind, name) VALUES ('group', 'g'), ('test', '')")  # the last one of all
+        third = self.worker("third")
+        third.ask("BEGIN")
+        third.ask("SELECT FROM duet.gate WHERE kind = 'test' FOR UPDATE")
+        limits = {"groups": {"g": 9, "h": 9}, "agents": {}}
+        first.session.send(self.report_with_hold(claim, first, 1, limits))
+        self.wait_for_lock(first)
+        self.send(other, "claim_v1", 1, [], [], limits, None)
+        self.wait_for_lock(other)
+        third.ask("COMMIT")
+        self.assertEqual([row[0] for row in first.session.answer()], ["end", "claim"])
+        self.assertEqual(len(other.session.answer()), 1)
+
+    def report_with_hold(self, claim, worker=None, most=0, limits=None):
+        worker = worker or self.one
         piece = {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": base64.b64encode(b"x").decode(), "total": 1}
-        return call_text("report_v1", self.one.id, self.one.incarnation, None, [claim.id], [claim.fence], [False], [1], [None], [0], ["limit"], [77],
-                         [20], [0], [1], [1], [1], [None], [60000], ["usage"], [2], [b""], json.dumps([piece]), 0, [], [], None)
+        return call_text("report_v1", worker.id, worker.incarnation, None, [claim.id], [claim.fence], [False], [1], [None], [0], ["limit"], [77],
+                         [20], [0], [1], [1], [1], [None], [60000], ["usage"], [2], [b""], json.dumps([piece]), most, [], [], limits)
 
     def test_an_edit_that_puts_a_task_behind_a_later_one_which_ends(self):
         other = self.worker("other")

@@ -75,7 +75,8 @@ BEGIN
   END IF;
   IF v_many > 0 THEN
     IF cardinality(array_remove(p_hold_ms, NULL)) > 0 THEN
-      PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
+      PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now,
+        CASE WHEN p_most > 0 THEN p_limits END);
     END IF;
     IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 13 = 0
       AND p_output_bytes[1] = 0 AND p_started_ago[1] IS NOT NULL THEN
@@ -363,15 +364,28 @@ BEGIN
   WHERE a.task <> ALL (p_seen);
 END $$;
 
--- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow; not that of
--- edits, which is locked before tasks, nor that of sweeps.
+-- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow, and those that
+-- are missing made before that, also the claim's: whoever makes one has it. Not that of edits, which is locked before tasks, nor
+-- that of sweeps.
 CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[],
   p_texts text[], p_flags integer[],
-                                     p_now timestamptz)
+                                     p_now timestamptz, p_limits json)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+  v_agents text[] := ARRAY(SELECT l.agent FROM unnest(p_tasks, p_fences, p_hold_ms, p_flags) AS a(task, fence, hold, flags)
+    JOIN @schema@.task t ON t.id = a.task JOIN @schema@.lane l ON l.id = t.lane
+    WHERE a.hold IS NOT NULL AND t.worker = p_worker AND t.fence = a.fence);
   h record;
 BEGIN
+  IF cardinality(v_agents) = 0 THEN
+    RETURN;
+  END IF;
+  INSERT INTO @schema@.gate(kind, name) SELECT m.kind, m.name FROM (
+      SELECT 'agent' AS kind, u.name FROM unnest(v_agents) AS u(name)
+      UNION SELECT 'agent', a.key FROM json_each_text(p_limits -> 'agents') a
+      UNION SELECT 'group', g.key FROM json_each_text(p_limits -> 'groups') g) m
+    ORDER BY m.kind, m.name ON CONFLICT DO NOTHING;
+  PERFORM FROM @schema@.gate g WHERE g.kind NOT IN ('edit', 'sweep') ORDER BY g.kind, g.name FOR NO KEY UPDATE;
   FOR h IN
     SELECT a.task, l.agent, l.agent_json, p_now + @schema@.span(a.hold) AS until, coalesce(a.text, '') AS text
     FROM unnest(p_tasks, p_fences, p_hold_ms, p_texts, p_flags) AS a(task, fence, hold, text, flags)
@@ -380,8 +394,6 @@ BEGIN
       AND t.fence = a.fence AND NOT t.cancelling
     ORDER BY l.agent, a.hold DESC
   LOOP
-    INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
-    PERFORM FROM @schema@.gate g WHERE g.kind NOT IN ('edit', 'sweep') ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
     WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');
