@@ -71,7 +71,7 @@ class Changes(QueueTest):
 
     def test_an_edit_puts_nothing_into_its_event_but_names(self):
         id = self.one.submit()
-        for changed in ('["a",\n{"jsonrpc":"2.0"}\n]', '{"a":1}', '"a"'):
+        for changed in ('["a",\n{"jsonrpc":"2.0"}\n]', '{"a":1}', '"a"', '["' + 200 * "a" + '"]'):
             self.assert_refused("22023", lambda: self.one.do("edit_v1", id, '{"priority":1,"changed":' + changed + "}"))
         self.assertEqual(self.one.task(id).priority, 0)
 

@@ -67,7 +67,7 @@ DECLARE
   t @schema@.task;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
-  IF (p_change -> 'changed')::text !~ '^\[[A-Za-z", ]*\]$' THEN  -- readers take it over as it is
+  IF (p_change -> 'changed')::text !~ '^\[[A-Za-z", ]{0,200}\]$' THEN  -- readers take it over as it is
     RAISE EXCEPTION 'not names of what has changed' USING ERRCODE = '22023';
   END IF;
   IF p_change -> 'after' IS NOT NULL THEN
