@@ -365,6 +365,17 @@ class Failover(QueueTest):
         self.assertEqual([self.one.end(claim) for claim in reversed(claims)], [COMPLETED, COMPLETED])
         self.assertEqual(self.one.task(gone).attempts, 1)
 
+    def test_counts_that_nobody_can_add_to_are_not_taken_over(self):
+        id = self.one.submit(retries=1)
+        claim, = self.one.claim()
+        self.one.ask("UPDATE duet.task SET state = 1, attempts = 0, fence = NULL, worker = NULL RETURNING id")
+        self.renew()
+        for told in ({"attempt": 2 ** 31 - 1}, {"attempt": -1}, {"attempt": 1, "spared": 2 ** 31 - 1}, {"attempt": 1, "spared": -2}, {"attempt": 2 ** 31 - 1, "task": id + 9,
+                     "agent": "claude", "group": "default", "body": "{}"}):
+            told = json.dumps([{"task": id, "fence": claim.fence, **told}])
+            self.assertEqual(self.one.do_json("recover_v1", told)["fenced"], [claim.fence])
+        self.assertEqual([claim.attempt for claim in self.one.claim()], [1])
+
     def test_what_has_begun_no_longer_waits_for_what_it_came_after(self):
         before = self.one.submit()
         self.one.claim()

@@ -48,7 +48,9 @@ DECLARE
   t @schema@.task;
   v_lane integer;
   v_was smallint;
-  v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m), false);
+  -- Counts beyond a million are nobody's: a claim or an end could not add to them.
+  v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m)
+    AND r.attempt BETWEEN 0 AND 1000000 AND coalesce(r.spared, 0) BETWEEN 0 AND 1000000, false);
 BEGIN
   -- Without its lock first, which somebody may have for as long as a standby is missing: most often it is as told.
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task;
