@@ -278,6 +278,19 @@ class Failover(QueueTest):
         self.assertFalse(self.one.json("read_explain_v1", 1)["recovering"])
         self.assertEqual(len(self.one.claim()), 1)
 
+    def test_who_runs_no_tasks_is_not_waited_for(self):
+        client = self.worker("client", run=False, lease=3600000, lost_after=3600000)
+        self.one.submit()
+        self.renew()
+        seconds = int(self.one.one("SELECT extract(epoch FROM recovering_until - now())::integer FROM duet.meta"))
+        self.assertTrue(60 < seconds < 100, seconds)  # the lease of the one that runs some
+        self.assertTrue(client.do_json("recover_v1", "[]")["recovering"])
+        client.do_json("leave_v1")
+        self.worker("client", run=False)
+        self.one.ask("UPDATE duet.worker SET told_timeline = 0 WHERE name = 'client' RETURNING id")
+        self.assertFalse(self.one.do_json("recover_v1", "[]")["recovering"])
+        self.assertEqual(len(self.one.claim()), 1)
+
     def test_a_lease_is_enough(self):
         self.worker("dead")
         self.one.ask("UPDATE duet.worker SET lease_ms = 1 RETURNING id")

@@ -27,7 +27,7 @@ BEGIN
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + v_passed,
       epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(), renewed_fence = (SELECT f.last_value FROM @schema@.fence f),
       recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
-        WHERE w.state < 2) RETURNING o.* INTO m;
+        WHERE w.state < 2 AND w.runs) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
   END IF;
   RETURN json_build_object('renewed', v_renewed, 'timeline', m.timeline, 'epoch', m.epoch, 'nextSeq', m.next_seq,
@@ -146,7 +146,7 @@ BEGIN
   FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
     WHERE x.pid IS NOT NULL;
   PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp(), false);
-  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
+  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2 AND w.runs
     AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
   END IF;
