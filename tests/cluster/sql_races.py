@@ -12,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import server  # noqa: E402
-from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, call_text  # noqa: E402
+from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, SUBMIT, call_text, rows_of  # noqa: E402
 from queue_fixture import QueueTest, run, setUpModule, tearDownModule  # noqa: E402, F401
 
 
@@ -171,6 +171,24 @@ class Claims(RaceTest):
         self.assertEqual(other.do_json("silence_v1", self.one.id, self.one.beat_number())["ready"], [{"lane": 1, "count": 1}])
         self.assertEqual(seen(), {self.one.id: False, other.id: False}, fail)
         self.assertEqual(self.watch.one(f"SELECT state FROM duet.task WHERE id = {retry}"), "1")
+
+
+class Submits(RaceTest):
+    def test_a_key_whose_task_is_removed_meanwhile_is_submitted_anew(self):
+        old = self.one.submit(key="old", body="first")
+        self.one.run_one()
+        other, third = self.worker("other"), self.worker("third")
+        with self.stopped_at("submit_many", "WHERE r.task = ANY (v_ids)", third):
+            other.session.send(other.submit_text([{"key": "old", "body": "again"}, {"key": "new"}, {"key": "old", "body": "again"}]))
+            self.wait_for_lock(other)
+            self.assertEqual(self.one.do_json("remove_v1", [old], None, None, "request")["removed"], [old])
+            third.ask("COMMIT")
+            rows = sorted(rows_of(SUBMIT, other.session.answer()), key=lambda row: row.place)
+        self.assertEqual([row.place for row in rows], [1, 2, 3])
+        self.assertEqual([row.fresh for row in rows], [True, True, False])
+        self.assertEqual((rows[0].id, rows[2].body), (rows[2].id, "again"))
+        self.assertEqual(sorted(claim.id for claim in self.one.claim(9)), sorted({row.id for row in rows}))
+        self.assert_counts()
 
 
 class MissingStandby(RaceTest):
