@@ -152,6 +152,9 @@ class Plans(unittest.TestCase):
         worker.number(100)
         worker.do("sweep_v1")
         some = claims[0].id if claims else 1
+        worker.do("handle_v1", some, f"h{some}")
+        worker.do("wait_v1", True)
+        worker.do("wake_v1", [1, 2], [1, 1])
         for name in ("read_task_v1", "read_request_v1", "read_explain_v1", "read_output_state_v1"):
             worker.call(name, some)
         worker.call("read_events_v1", 5, 20)
@@ -200,13 +203,13 @@ class Plans(unittest.TestCase):
 class Walks(unittest.TestCase):
     """By index is not enough where a few of many are meant: the index must lead to them."""
 
-    def rows_read(self, worker, function, *arguments):
+    def rows_read(self, worker, function, *arguments, table="task"):
         start = len(SERVER.log())
         answer = worker.call(function, *arguments)
         plans = plans_in(SERVER.log()[start:])
         self.assertGreater(len(plans), 0)
         return answer, sum((node["Actual Rows"] + node.get("Rows Removed by Filter", 0)) * node["Actual Loops"] for _, plan in plans
-                           for node, _ in nodes(plan) if node.get("Relation Name") == "task" and "Scan" in node["Node Type"])
+                           for node, _ in nodes(plan) if node.get("Relation Name") == table and "Scan" in node["Node Type"])
 
     def test_few_of_many(self):
         database = prepare("walks", 20_000, "none")
@@ -256,6 +259,24 @@ class Walks(unittest.TestCase):
                 answer, rows = self.rows_read(one, "sweep_v1", one.id, one.incarnation)
                 self.assertIn('"ready":[]', answer[0][0])
                 self.assertLess(rows, 2000)
+            SERVER.sql("VACUUM ANALYZE", database)
+
+
+    def test_lanes_that_are_retired_are_read_by_nobody(self):
+        database = prepare("retired", 0, "none")
+        SERVER.script("INSERT INTO duet.lane(agent, grp, needs, agent_json, retired_at) SELECT 'claude', 'g' || n, '{}', '\"claude\"',"
+                      " CASE WHEN n % 500 <> 0 THEN now() END FROM generate_series(1, 20000) n;", database)
+        one = Worker(SERVER, database, "one")
+        self.addCleanup(one.close)
+        one.submit_all({"group": "g500"}, {"group": "g1000", "delay": 60000})
+        for statement in (*EXPLAIN, "SET auto_explain.log_analyze = on"):
+            one.session.ask(statement)
+        nothing = [None] * 7
+        for statistics in ("none", "fresh"):
+            for function, more in (("sweep_v1", []), ("beat_v1", nothing)):
+                with self.subTest((statistics, function)):
+                    _, rows = self.rows_read(one, function, one.id, one.incarnation, *more, table="lane")
+                    self.assertLess(rows, 500)
             SERVER.sql("VACUUM ANALYZE", database)
 
 

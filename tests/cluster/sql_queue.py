@@ -71,7 +71,7 @@ class Changes(QueueTest):
 
     def test_an_edit_puts_nothing_into_its_event_but_names(self):
         id = self.one.submit()
-        for changed in ('["a",\n{"jsonrpc":"2.0"}\n]', '{"a":1}', '"a"'):
+        for changed in ('["a",\n{"jsonrpc":"2.0"}\n]', '{"a":1}', '"a"', '["' + 200 * "a" + '"]'):
             self.assert_refused("22023", lambda: self.one.do("edit_v1", id, '{"priority":1,"changed":' + changed + "}"))
         self.assertEqual(self.one.task(id).priority, 0)
 
@@ -143,6 +143,15 @@ class Changes(QueueTest):
         self.assertEqual(self.one.report([{"task": id, "fence": again.fence, "ok": False, "code": 1, "retry": 0}])[0].attempt, QUEUED)  # a retry is left
         self.assertEqual(self.state(waits), QUEUED)
         self.assert_counts()
+
+    def test_restart_in_place_leaves_a_lane_that_is_retired(self):
+        id = self.one.submit(group="rare")
+        self.one.run_one()
+        self.one.ask("UPDATE duet.lane SET retired_at = now() RETURNING id")
+        again = self.one.do_json("requeue_v1", id)
+        self.assertEqual(again["lane"], 2)
+        self.assertEqual([(claim.id, claim.grp) for claim in self.one.claim()], [(id, "rare")])
+        self.assertEqual(self.one.kinds(id)[-1], "taskQueued")
 
     def test_restart_in_place_of_one_whose_dependency_failed_fails_again(self):
         first = self.one.submit()
@@ -223,6 +232,15 @@ class Upkeep(QueueTest):
             self.one.number()
         self.one.number()
 
+    def run_groups(self, many):
+        """A task in each of so many groups."""
+        self.one.submit_all(*[{"group": f"g{n}"} for n in range(many)])
+        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(many)])
+        self.one.number()
+
+    def live_lanes(self):
+        return int(self.one.one("SELECT count(*) FROM duet.lane WHERE retired_at IS NULL"))
+
     def test_what_ended_first_goes_first(self):
         self.one.json("set_v1", "keep_tasks", "5")
         self.run_many(250)
@@ -260,11 +278,10 @@ class Upkeep(QueueTest):
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.task"), "0")
 
     def test_a_lane_stays_while_a_task_names_it_though_the_clock_was_put_back(self):
-        for n in range(120):
-            self.one.submit(group=f"g{n}")
-        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        self.run_groups(1120)
         for _ in range(6):
             self.one.do("sweep_v1")
+        self.assertEqual(self.live_lanes(), 1000)
         self.one.ask("UPDATE duet.lane SET retired_at = retired_at - interval '9 days' - interval '1 minute' RETURNING id")
         self.one.ask("UPDATE duet.task SET completed_at = completed_at - interval '9 days' RETURNING id")
         self.one.do("sweep_v1")
@@ -296,6 +313,16 @@ class Upkeep(QueueTest):
         self.assertEqual([self.one.task(id).output_gone for id in (1, 2, 3)], [True, False, False])
         self.assertEqual(self.one.json("read_output_state_v1", 1)["attempts"][0]["gone"], True)
         self.assertEqual(self.one.one("SELECT stored FROM duet.meta"), "2000")
+
+    def test_output_of_many_goes_in_sweeps_right_behind_each_other(self):
+        self.one.submit_all(*[{} for _ in range(250)])
+        claims = self.one.claim(250)
+        self.one.report([{"task": claim.id, "fence": claim.fence, "bytes": 1} for claim in claims], output=[
+            {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": "YQ==", "total": 1, "last": True} for claim in claims])
+        self.one.json("set_v1", "keep_output", "0")
+        self.one.number()
+        self.sweep()
+        self.assertEqual(self.one.ask("SELECT stored, (SELECT count(*) FROM duet.output) FROM duet.meta"), [["0", "0"]])
 
     def test_what_is_stored_is_counted_however_a_task_ends(self):
         def with_output(**task):
@@ -336,24 +363,59 @@ class Upkeep(QueueTest):
         self.assertGreater(self.one.json("read_events_state_v1")["oldest"], 500)
 
     def test_a_claim_that_committed_after_its_worker_was_given_up_is_found(self):
-        id = self.one.submit(on_lost=0)
-        self.one.claim()
+        id, again = self.one.submit(on_lost=0), self.one.submit(on_lost=1)
+        self.one.claim(2)
         other = self.worker("other", accepts=[], agents=[])
         other.ask(f"UPDATE duet.worker SET state = 3, gone_at = now() WHERE id = {self.one.id} RETURNING id")
-        other.do("sweep_v1")
-        self.assertEqual((other.task(id).state, other.task(id).error_reason), (FAILED, LOST))
+        self.assertEqual(other.do_json("sweep_v1")["ready"], [{"lane": 1, "count": 1}])  # so that somebody is woken
+        self.assertEqual((other.task(id).state, other.task(id).error_reason, other.task(again).state), (FAILED, LOST, QUEUED))
 
     def test_lanes_that_nobody_needs_are_retired_and_come_back(self):
-        for n in range(120):
-            self.one.submit(group=f"g{n}")
-        self.one.report([{"task": claim.id, "fence": claim.fence} for claim in self.one.claim(200)])
+        self.run_groups(1120)
         for _ in range(10):
             self.one.do("sweep_v1")
-        self.assertLessEqual(int(self.one.one("SELECT count(*) FROM duet.lane WHERE retired_at IS NULL")), 100)
-        self.assertEqual(self.one.task(1).grp, "g0")
+        self.assertEqual(self.live_lanes(), 1000)
+        self.assertEqual([self.one.task(id).grp for id in (1, 1120)], ["g0", "g1119"])
         self.one.beat()
-        ids = [self.one.submit(group=f"g{n}") for n in range(120)]
-        self.assertEqual([claim.id for claim in self.one.claim(200)], ids)
+        ids = [row.id for row in self.one.submit_all(*[{"group": f"g{n}"} for n in range(1120)])]
+        self.assertEqual(sorted(claim.id for claim in self.one.claim(2000)), ids)
+
+    def test_lanes_that_are_merely_empty_stay(self):
+        for _ in range(5):
+            self.run_groups(150)
+            for _ in range(4):
+                self.one.do("sweep_v1")
+        self.assertEqual(self.one.one("SELECT count(*) FROM duet.lane"), "150")
+
+    def test_a_lane_stays_under_what_was_claimed_while_a_sweep_looked(self):
+        self.run_groups(1100)
+        self.one.submit(group="g0"), self.one.submit(group="g1")
+        self.one.ask("UPDATE duet.lane SET retired_at = now() - interval '3 days' WHERE grp = 'g1' RETURNING id")
+        self.one.ask("UPDATE duet.task SET completed_at = now() - interval '1 day' WHERE state = 3 RETURNING id")
+        names = ("is_empty", "leave_lanes")
+        sources = [self.one.one(f"SELECT pg_get_functiondef('duet.{name}'::regproc)") for name in names]
+        # Between the look at what runs and that at a lane somebody claims what is ready in it.
+        claims = "BEGIN\n  UPDATE duet.task t SET state = 2, worker = 1 WHERE t.state = 1 AND t.lane = p_lane;"
+        try:
+            for source, begin in zip(sources, (claims, "BEGIN\n  v_tasks := '{}';")):
+                self.one.ask(source.replace("BEGIN", begin, 1))
+            self.one.do("sweep_v1")
+            self.one.do("sweep_v1")
+        finally:
+            for source in sources:
+                self.one.ask(source)
+        self.assertEqual(self.one.ask("SELECT l.grp, l.retired_at > now() - interval '1 hour' FROM duet.lane l"
+                                      " JOIN duet.task t ON t.lane = l.id WHERE t.state = 2 ORDER BY l.id"), [["g0", None], ["g1", "t"]])
+
+    def test_who_queues_a_task_in_a_retired_lane_finds_it_where_such_tasks_go_now(self):
+        held, ready = self.one.submit(group="a"), self.one.submit(group="b")
+        self.one.do("hold_v1", held, True)
+        self.one.ask("UPDATE duet.lane SET retired_at = now() RETURNING id")
+        self.one.beat()
+        self.assertEqual(self.one.claim(2), [])
+        self.assertEqual(self.one.do_json("sweep_v1")["ready"][0]["count"], 1)
+        self.one.do("hold_v1", held, False)
+        self.assertEqual(sorted(claim.id for claim in self.one.claim(2)), [held, ready])
 
     def test_numbers_have_no_gaps_under_eight_writers_and_every_tasks_events_are_in_order(self):
         workers = [self.worker(f"w{n}") for n in range(8)]

@@ -4,6 +4,7 @@
 A call is kept under way by an open transaction around it, as a commit does that waits for a standby."""
 
 import base64
+import contextlib
 import json
 import os
 import sys
@@ -11,7 +12,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import server  # noqa: E402
-from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, call_text  # noqa: E402
+from queue_calls import CANCELLED, COMPLETED, FAILED, LOST, PUT_BACK, QUEUED, RUNNING, SUBMIT, call_text, rows_of  # noqa: E402
 from queue_fixture import QueueTest, run, setUpModule, tearDownModule  # noqa: E402, F401
 
 
@@ -33,6 +34,24 @@ class RaceTest(QueueTest):
 
     def send(self, worker, function, *arguments):
         worker.session.send(call_text(function, worker.id, worker.incarnation, *arguments))
+
+
+    @contextlib.contextmanager
+    def stopped_at(self, function, condition, holder):
+        """Whoever comes to this condition of the function waits there until HOLDER's transaction is over."""
+        source = self.watch.one(f"SELECT pg_get_functiondef('duet.{function}'::regproc)")
+        self.assertEqual(source.count(condition), 1)
+        self.watch.ask("CREATE FUNCTION duet.stop() RETURNS boolean LANGUAGE plpgsql AS"
+                       " 'BEGIN PERFORM FROM duet.gate WHERE kind = ''test'' FOR UPDATE; RETURN true; END'")
+        try:
+            self.watch.ask(source.replace(condition, condition + " AND duet.stop()"))
+            self.watch.ask("INSERT INTO duet.gate(kind, name) VALUES ('test', '')")
+            holder.ask("BEGIN")
+            holder.ask("SELECT FROM duet.gate WHERE kind = 'test' FOR UPDATE")
+            yield
+        finally:
+            self.watch.ask(source)
+            self.watch.ask("DROP FUNCTION duet.stop()")
 
 
 class Claims(RaceTest):
@@ -58,6 +77,59 @@ class Claims(RaceTest):
         self.assertEqual([claim.id for claim in other.claim(3)], [901, 902, 903])
         gpu.ask("COMMIT")
         self.assertEqual(len(gpu.claim(1000)), 97)
+
+    def test_however_many_others_are_taking_the_rest_is_found_also_where_groups_take_turns(self):
+        other, third = self.worker("other"), self.worker("third")
+        self.one.submit_all(*[{"group": "ab"[n % 2]} for n in range(1000)])
+        for worker in (other, third):
+            worker.beat()
+        other.ask("BEGIN")
+        self.assertEqual(len(other.claim(900)), 900)
+        self.assertEqual(sorted(claim.id for claim in third.claim(3)), [901, 902, 903])
+        # What a limit keeps back is not looked through again and again.
+        self.assertEqual(third.claim(5, limits={"groups": {"a": 1, "b": 1}, "agents": {}}), [])
+        other.ask("COMMIT")
+        self.assertEqual(len(third.claim(1000)), 97)
+
+    def test_what_was_edited_before_it_was_claimed_runs_as_edited(self):
+        # The edit comes between the moment from which the claim sees the queue and the lock of the task's row.
+        id = self.one.submit(body="old")
+        other, third = self.worker("other"), self.worker("third")
+        other.beat()
+        with self.stopped_at("report_v1", "WHERE r.lane = v_lanes[1] AND r.state = 1", third):
+            self.send(other, "claim_v1", 1, [], [], None, None)
+            self.wait_for_lock(other)
+            self.assertEqual(self.one.do_json("edit_v1", id, {"body": "new"})["outcome"], "changed")
+            third.ask("COMMIT")
+            self.assertEqual([row[9] for row in other.session.answer()], ["new"])
+
+    def test_a_task_that_is_edited_into_a_paused_group_is_not_taken_from_where_it_was(self):
+        id, _ = self.one.submit(group="a"), self.one.submit(group="b")
+        self.one.do_json("pause_v1", "b", True)
+        other, third = self.worker("other"), self.worker("third")
+        with self.stopped_at("choose", "WHERE r.lane = l.id AND r.state = 1", third):
+            self.send(other, "claim_v1", 1, [], [], None, None)
+            self.wait_for_lock(other)
+            self.assertEqual(self.one.do_json("edit_v1", id, {"group": "b"})["outcome"], "changed")
+            third.ask("COMMIT")
+            self.assertEqual(other.session.answer(), [])
+
+    def test_a_pause_that_was_answered_while_a_claim_waited_for_a_limit_holds(self):
+        limits = {"groups": {"a": 9}, "agents": {"claude": 9}}
+        other, third = self.worker("other"), self.worker("third")
+        closings = ((lambda: third.do_json("pause_v1", "b", True)["changed"], ["a", "a"]),
+                    (lambda: third.do_json("pause_v1", None, True)["changed"], []))
+        for close, left in closings:
+            self.one.submit_all(*[{"group": group} for group in "abab"])
+            other.beat()
+            self.one.ask("BEGIN")
+            self.one.claim(1, limits=limits)  # makes others wait for its end
+            self.send(other, "claim_v1", 4, [], [], limits, None)
+            self.wait_for_lock(other)
+            self.assertTrue(close())
+            self.one.ask("ROLLBACK")
+            self.assertEqual([row[4] for row in other.session.answer()], left)
+            other.ask("UPDATE duet.task SET state = 3, completed_at = now() WHERE state <> 3 RETURNING id")
 
     def test_the_highest_priority_of_all_lanes_first(self):
         gpu = self.worker("gpu", labels=["gpu"])
@@ -99,6 +171,24 @@ class Claims(RaceTest):
         self.assertEqual(other.do_json("silence_v1", self.one.id, self.one.beat_number())["ready"], [{"lane": 1, "count": 1}])
         self.assertEqual(seen(), {self.one.id: False, other.id: False}, fail)
         self.assertEqual(self.watch.one(f"SELECT state FROM duet.task WHERE id = {retry}"), "1")
+
+
+class Submits(RaceTest):
+    def test_a_key_whose_task_is_removed_meanwhile_is_submitted_anew(self):
+        old = self.one.submit(key="old", body="first")
+        self.one.run_one()
+        other, third = self.worker("other"), self.worker("third")
+        with self.stopped_at("submit_many", "WHERE r.task = ANY (v_ids)", third):
+            other.session.send(other.submit_text([{"key": "old", "body": "again"}, {"key": "new"}, {"key": "old", "body": "again"}]))
+            self.wait_for_lock(other)
+            self.assertEqual(self.one.do_json("remove_v1", [old], None, None, "request")["removed"], [old])
+            third.ask("COMMIT")
+            rows = sorted(rows_of(SUBMIT, other.session.answer()), key=lambda row: row.place)
+        self.assertEqual([row.place for row in rows], [1, 2, 3])
+        self.assertEqual([row.fresh for row in rows], [True, True, False])
+        self.assertEqual((rows[0].id, rows[2].body), (rows[2].id, "again"))
+        self.assertEqual(sorted(claim.id for claim in self.one.claim(9)), sorted({row.id for row in rows}))
+        self.assert_counts()
 
 
 class MissingStandby(RaceTest):
@@ -197,6 +287,19 @@ class MissingStandby(RaceTest):
         self.assertIn("Asynchronous notification", "".join(self.other.ask("SELECT 1")[0]))
 
 
+    def test_what_a_worker_has_is_told_again(self):
+        claim, ended = self.run_of(), self.run_of()
+        self.one.end(ended)
+        told = json.dumps([{"task": each.id, "fence": each.fence, "attempt": 1, "pid": 77, "ago": 0} for each in (claim, ended)])
+        def locks():
+            self.waiting.do("cancel_v1", claim.id)
+            self.waiting.do("cancel_v1", ended.id)
+        self.keep_waiting(locks)
+        self.assertEqual(self.one.do_json("recover_v1", told)["fenced"], [ended.fence])
+        self.one.beat()
+        self.waiting.ask("COMMIT")
+
+
 class Deadlocks(RaceTest):
     def test_the_same_keys_in_another_order(self):
         other = self.worker("other")
@@ -239,10 +342,31 @@ class Deadlocks(RaceTest):
         self.assertEqual(self.one.session.answer()[0][0], "end", first)
         other.ask("COMMIT")
 
-    def report_with_hold(self, claim):
+    def test_a_hold_makes_no_gate_of_a_limit_while_it_has_others(self):
+        workers = [self.worker(f"w{n}", accepts=["claude", "codex"], agents=["claude", "codex"]) for n in range(2)]
+        first, other = workers
+        self.one.submit()
+        claim, = first.claim(1)
+        self.one.submit_all({"agent": "codex", "group": "g"}, {"agent": "codex", "group": "h"})
+        first.beat(), other.beat()
+        self.watch.ask("INSERT INTO duet.gate(kind, name) VALUES ('group', 'g'), ('test', '')")  # the last one of all
+        third = self.worker("third")
+        third.ask("BEGIN")
+        third.ask("SELECT FROM duet.gate WHERE kind = 'test' FOR UPDATE")
+        limits = {"groups": {"g": 9, "h": 9}, "agents": {}}
+        first.session.send(self.report_with_hold(claim, first, 1, limits))
+        self.wait_for_lock(first)
+        self.send(other, "claim_v1", 1, [], [], limits, None)
+        self.wait_for_lock(other)
+        third.ask("COMMIT")
+        self.assertEqual([row[0] for row in first.session.answer()], ["end", "claim"])
+        self.assertEqual(len(other.session.answer()), 1)
+
+    def report_with_hold(self, claim, worker=None, most=0, limits=None):
+        worker = worker or self.one
         piece = {"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": 0, "bytes": base64.b64encode(b"x").decode(), "total": 1}
-        return call_text("report_v1", self.one.id, self.one.incarnation, None, [claim.id], [claim.fence], [False], [1], [None], [0], ["limit"], [77],
-                         [20], [0], [1], [1], [1], [None], [60000], ["usage"], [2], [b""], json.dumps([piece]), 0, [], [], None)
+        return call_text("report_v1", worker.id, worker.incarnation, None, [claim.id], [claim.fence], [False], [1], [None], [0], ["limit"], [77],
+                         [20], [0], [1], [1], [1], [None], [60000], ["usage"], [2], [b""], json.dumps([piece]), most, [], [], limits)
 
     def test_an_edit_that_puts_a_task_behind_a_later_one_which_ends(self):
         other = self.worker("other")

@@ -145,6 +145,35 @@ class Roles(unittest.TestCase):
                 self.assertEqual(worker.one("SHOW synchronous_commit"), kept, (number, setting))
                 worker.ask("ROLLBACK")
 
+    def test_who_would_see_what_is_old_is_refused_and_told_the_cure(self):
+        worker = Worker(SERVER, "work", "old-eyes", user="login_duet_worker")
+        self.addCleanup(worker.close)
+        before = worker.submit()
+        claim, = worker.claim()
+        for isolation, is_refused in (("repeatable read", True), ("serializable", True), ("read uncommitted", False), ("read committed", False)):
+            SERVER.sql(f"ALTER ROLE login_duet_worker SET default_transaction_isolation = '{isolation}'")
+            self.addCleanup(SERVER.sql, "ALTER ROLE login_duet_worker RESET default_transaction_isolation")
+            late = Caller(SERVER, "work", user="login_duet_worker")
+            self.addCleanup(late.close)
+            for function, more in (("hello_v1", []), ("claim_v1", [worker.id, worker.incarnation, 0, [], [], None]), ("hold_v1", [
+                    worker.id, worker.incarnation, before, True]), ("cancel_v1", [worker.id, worker.incarnation, before])):
+                with self.subTest((isolation, function)):
+                    if not is_refused:
+                        late.call(function, *more)
+                        continue
+                    with self.assertRaises(server.SqlError) as caught:
+                        late.call(function, *more)
+                    self.assertEqual(caught.exception.code, "DU002")
+                    self.assertIn("ALTER ROLE login_duet_worker RESET default_transaction_isolation", caught.exception.message)
+            worker.ask(f"SET default_transaction_isolation = '{isolation}'")
+            for call in (worker.submit, lambda: worker.submit_all({}, {}), lambda: worker.start(claim)):
+                if not is_refused:
+                    call()
+                    continue
+                with self.assertRaises(server.SqlError) as caught:
+                    call()
+                self.assertEqual(caught.exception.code, "DU002")
+
     def test_an_acknowledged_task_is_there_after_a_crash_whatever_is_set_for_the_role(self):
         with server.Server(fsync=True, settings={"wal_writer_delay": "10s"}) as one:
             one.make_database("work")

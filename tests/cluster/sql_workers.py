@@ -278,6 +278,19 @@ class Failover(QueueTest):
         self.assertFalse(self.one.json("read_explain_v1", 1)["recovering"])
         self.assertEqual(len(self.one.claim()), 1)
 
+    def test_who_runs_no_tasks_is_not_waited_for(self):
+        client = self.worker("client", run=False, lease=3600000, lost_after=3600000)
+        self.one.submit()
+        self.renew()
+        seconds = int(self.one.one("SELECT extract(epoch FROM recovering_until - now())::integer FROM duet.meta"))
+        self.assertTrue(60 < seconds < 100, seconds)  # the lease of the one that runs some
+        self.assertTrue(client.do_json("recover_v1", "[]")["recovering"])
+        client.do_json("leave_v1")
+        self.worker("client", run=False)
+        self.one.ask("UPDATE duet.worker SET told_timeline = 0 WHERE name = 'client' RETURNING id")
+        self.assertFalse(self.one.do_json("recover_v1", "[]")["recovering"])
+        self.assertEqual(len(self.one.claim()), 1)
+
     def test_a_lease_is_enough(self):
         self.worker("dead")
         self.one.ask("UPDATE duet.worker SET lease_ms = 1 RETURNING id")
@@ -374,6 +387,17 @@ class Failover(QueueTest):
         self.assertEqual((self.state(claimed), self.one.task(claimed).pid), (RUNNING, 5))
         self.assertEqual([self.one.end(claim) for claim in reversed(claims)], [COMPLETED, COMPLETED])
         self.assertEqual(self.one.task(gone).attempts, 1)
+
+    def test_counts_that_nobody_can_add_to_are_not_taken_over(self):
+        id = self.one.submit(retries=1)
+        claim, = self.one.claim()
+        self.one.ask("UPDATE duet.task SET state = 1, attempts = 0, fence = NULL, worker = NULL RETURNING id")
+        self.renew()
+        for told in ({"attempt": 2 ** 31 - 1}, {"attempt": -1}, {"attempt": 1, "spared": 2 ** 31 - 1}, {"attempt": 1, "spared": -2}, {"attempt": 2 ** 31 - 1, "task": id + 9,
+                     "agent": "claude", "group": "default", "body": "{}"}):
+            told = json.dumps([{"task": id, "fence": claim.fence, **told}])
+            self.assertEqual(self.one.do_json("recover_v1", told)["fenced"], [claim.fence])
+        self.assertEqual([claim.attempt for claim in self.one.claim()], [1])
 
     def test_what_has_begun_no_longer_waits_for_what_it_came_after(self):
         before = self.one.submit()

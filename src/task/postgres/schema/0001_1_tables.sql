@@ -116,6 +116,8 @@ CREATE TABLE @schema@.lane(
   retired_at timestamptz                 -- nobody looks there any more: whoever asks for the same gets a new lane
 );
 CREATE UNIQUE INDEX lane_of ON @schema@.lane(agent, grp, needs, submitter) WHERE retired_at IS NULL;
+CREATE INDEX lane_live ON @schema@.lane(id) WHERE retired_at IS NULL;
+CREATE INDEX lane_retired ON @schema@.lane(retired_at) WHERE retired_at IS NOT NULL;
 
 -- One row a task, the truth of it, and no wider than what changes: every claim and every end writes it anew.
 -- States: 0 waiting, 1 ready, 2 running, 3 completed, 4 failed, 5 cancelled.

@@ -135,10 +135,21 @@ BEGIN
   RAISE EXCEPTION 'untold: the server has taken over, and this worker has not told what it runs' USING ERRCODE = 'DU004';
 END $$;
 
+-- What is behind a lock must be seen as it is then, and not as it was when the transaction began. No function can set that.
+CREATE FUNCTION @schema@.check_isolation() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+  IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
+    RAISE EXCEPTION 'isolation: transactions are % here, and the queue needs read committed: '
+      'ALTER ROLE % RESET default_transaction_isolation, or the same of the database', current_setting('transaction_isolation'),
+      quote_ident(session_user) USING ERRCODE = 'DU002';
+  END IF;
+END $$;
+
 -- What is acknowledged is on disk, and on the standby if there is a synchronous one, whatever a role, a database or a client
 -- has set. The setting of a function would end with it, before the commit.
 CREATE FUNCTION @schema@.make_durable() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
+  PERFORM @schema@.check_isolation();
   IF current_setting('synchronous_commit') NOT IN ('on', 'remote_apply') THEN
     PERFORM set_config('synchronous_commit', 'on', true);
   END IF;
@@ -171,10 +182,11 @@ CREATE FUNCTION @schema@.find_lanes(p_worker bigint) RETURNS void LANGUAGE plpgs
 BEGIN
   UPDATE @schema@.worker w SET lanes = f.lanes, lanes_to = f.lanes_to, groups = f.groups
   FROM (SELECT coalesce(array_agg(l.id ORDER BY l.id) FILTER (WHERE s.is_served), '{}') AS lanes,
-          coalesce(max(l.id), 0) AS lanes_to, count(DISTINCT l.grp) FILTER (WHERE s.is_served) AS groups
+          coalesce((SELECT max(n.id) FROM @schema@.lane n), 0) AS lanes_to,
+          count(DISTINCT l.grp) FILTER (WHERE s.is_served) AS groups
         FROM @schema@.worker o CROSS JOIN @schema@.lane l
-        CROSS JOIN LATERAL (SELECT l.retired_at IS NULL AND @schema@.serves(l, o) AS is_served) s
-        WHERE o.id = p_worker) f
+        CROSS JOIN LATERAL (SELECT @schema@.serves(l, o) AS is_served) s
+        WHERE o.id = p_worker AND l.retired_at IS NULL) f
   WHERE w.id = p_worker AND (w.lanes, w.lanes_to, w.groups) IS DISTINCT FROM (f.lanes, f.lanes_to, f.groups::integer);
 END $$;
 

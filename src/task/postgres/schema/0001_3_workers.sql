@@ -22,6 +22,7 @@ CREATE FUNCTION @schema@.hello_v1() RETURNS text LANGUAGE plpgsql SECURITY DEFIN
 DECLARE
   m @schema@.meta;
 BEGIN
+  PERFORM @schema@.check_isolation();  -- the first call of every connection
   SELECT * INTO m FROM @schema@.meta;
   IF NOT FOUND THEN
     RAISE EXCEPTION 'the queue has not been founded' USING ERRCODE = 'DU002';
@@ -222,7 +223,7 @@ END $$;
 CREATE FUNCTION @schema@.wake_v1(p_worker bigint, p_incarnation uuid, p_lanes integer[], p_counts integer[])
   RETURNS integer
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-SET lock_timeout = '5s' AS $$
+SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off SET enable_bitmapscan = off AS $$
 DECLARE
   v_waits boolean;
   v_of_lane integer;

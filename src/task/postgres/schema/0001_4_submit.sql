@@ -25,7 +25,7 @@ DECLARE
   v_room bigint;
   v_lane integer;
   v_agent text;
-  v_is_usual boolean;  -- the server is known, and what it commits is durable
+  v_is_usual boolean;  -- the server is known, what it commits is durable, and what it sees is not old
 BEGIN
   -- A row by its key costs half of what it costs in a join.
   SELECT w.name, w.runs INTO v_name, v_runs FROM @schema@.worker w
@@ -36,7 +36,7 @@ BEGIN
     RAISE EXCEPTION 'who runs no tasks has none of its own' USING ERRCODE = '22023';
   END IF;
   SELECT m.queue_capacity - m.queued, m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-    AND current_setting('synchronous_commit') = 'on' INTO v_room, v_is_usual FROM @schema@.meta m;
+    AND current_setting('synchronous_commit') = 'on' AND current_setting('transaction_isolation') = 'read committed' INTO v_room, v_is_usual FROM @schema@.meta m;
   IF NOT v_is_usual THEN
     PERFORM @schema@.guard(p_worker, p_incarnation);
   END IF;
@@ -179,6 +179,16 @@ BEGIN
         CASE WHEN r.task <> a.id AND t.state < 3 AND r.env IS DISTINCT FROM a.env THEN 'env' END, t.lane
       FROM unnest(v_ids, v_idents, p_envs) WITH ORDINALITY AS a(id, ident, env, place)
       JOIN @schema@.request r ON r.ident = a.ident JOIN @schema@.task t ON t.id = r.task ORDER BY a.place;
+    GET DIAGNOSTICS v_done = ROW_COUNT;
+    IF v_done < v_many THEN  -- some were there, and were removed before they were written to
+      RETURN QUERY SELECT s.* FROM unnest(p_ids, v_idents, p_keys, p_agents, p_groups, p_needs, p_own, p_priorities, p_retries,
+          p_on_lost, p_delays, p_not_before, p_prompts, p_metadata, p_labels, p_bodies, p_envs) WITH ORDINALITY
+        AS a(id, ident, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels, body,
+          env, place)
+      CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, p_name, 1::bigint, a.id, a.key, a.agent, a.grp, a.needs, a.own,
+        a.priority, a.retries, a.on_lost, a.delay, a.not_before, a.prompt, a.metadata, a.labels, a.body, a.env, '') s
+      WHERE (SELECT r.task FROM @schema@.request r WHERE r.ident = a.ident) IS NULL;  -- no join: it could read all requests
+    END IF;
   END IF;
 END $$;
 

@@ -17,7 +17,7 @@ BEGIN
     -- One by one in this order until there are enough: nothing may sort here, or all would be locked.
     v_ids := v_ids || ARRAY(SELECT t.id FROM unnest(v_seen) AS s(id) CROSS JOIN LATERAL (
                               SELECT r.id FROM @schema@.task r WHERE r.id = s.id AND r.state + 0 = 1
-                              FOR NO KEY UPDATE SKIP LOCKED) AS t
+                                AND r.lane + 0 = ANY (p_lanes) FOR NO KEY UPDATE SKIP LOCKED) AS t
                             WHERE s.id <> ALL (v_ids) LIMIT p_most - cardinality(v_ids));
     EXIT WHEN cardinality(v_ids) >= p_most OR cardinality(v_seen) < v_deep OR v_deep > 10000;
     v_deep := v_deep * 8;
@@ -70,27 +70,18 @@ BEGIN
       FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
 END $$;
 
--- The same where pauses, holds, limits or several groups have a say. Locks what it chooses.
-CREATE FUNCTION @schema@.choose(p_lanes integer[], p_most integer, p_turns text[], p_closed text[], p_limits json,
-  p_behind json)
-RETURNS bigint[] LANGUAGE plpgsql AS $$
+-- Those of these lanes that have a ready task and that nothing closes now.
+CREATE FUNCTION @schema@.open_lanes(p_lanes integer[], p_closed text[], p_behind json) RETURNS integer[]
+LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
   v_now timestamptz := clock_timestamp();
-  v_lanes integer[];
-  v_ids bigint[] := '{}';
-  v_kinds text[];   -- what has a limit, and how many more of it may run
-  v_names text[];
-  v_rooms bigint[];
-  v_of_group integer;
-  v_of_agent integer;
-  c record;
 BEGIN
   IF EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'queue' AND g.paused) THEN
-    RETURN v_ids;
+    RETURN '{}';
   END IF;
   -- LIMIT: an EXISTS may become a join that reads and hashes all ready tasks.
-  SELECT array_agg(l.id) INTO v_lanes FROM @schema@.lane l
+  RETURN ARRAY(SELECT l.id FROM @schema@.lane l
   CROSS JOIN LATERAL (
     SELECT FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
       AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
@@ -99,8 +90,28 @@ BEGIN
   WHERE l.id = ANY (p_lanes)
     AND NOT coalesce((SELECT g.paused FROM @schema@.gate g WHERE g.kind = 'group' AND g.name = l.grp),
       l.grp = ANY (p_closed), false)
-    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now);
-  IF v_lanes IS NULL THEN
+    AND NOT EXISTS (SELECT FROM @schema@.gate g WHERE g.kind = 'agent' AND g.name = l.agent AND g.held_until > v_now));
+END $$;
+
+-- The same where pauses, holds, limits or several groups have a say. Locks what it chooses.
+CREATE FUNCTION @schema@.choose(p_lanes integer[], p_most integer, p_turns text[], p_closed text[], p_limits json,
+  p_behind json)
+RETURNS bigint[] LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_lanes integer[];
+  v_ids bigint[] := '{}';
+  v_kinds text[];   -- what has a limit, and how many more of it may run
+  v_names text[];
+  v_rooms bigint[];
+  v_of_group integer;
+  v_of_agent integer;
+  v_deep integer := p_most + 20;  -- as in pick()
+  v_is_cut boolean;
+  c record;
+BEGIN
+  v_lanes := @schema@.open_lanes(p_lanes, p_closed, p_behind);
+  IF cardinality(v_lanes) = 0 THEN
     RETURN v_ids;
   END IF;
   IF p_limits IS NOT NULL THEN
@@ -117,6 +128,7 @@ BEGIN
     FOR i IN 1..cardinality(v_kinds) LOOP
       PERFORM FROM @schema@.gate g WHERE g.kind = v_kinds[i] AND g.name = v_names[i] FOR NO KEY UPDATE;
     END LOOP;
+    v_lanes := @schema@.open_lanes(v_lanes, p_closed, p_behind);  -- somebody may have closed one while this waited
     v_rooms := ARRAY(
       SELECT (CASE WHEN u.kind = 'agent' THEN p_limits -> 'agents' ->> u.name
         ELSE p_limits -> 'groups' ->> u.name END)::bigint
@@ -124,38 +136,47 @@ BEGIN
            WHERE t.state = 2 AND CASE WHEN u.kind = 'agent' THEN l.agent ELSE l.grp END = u.name)
       FROM unnest(v_kinds, v_names) WITH ORDINALITY AS u(kind, name, place) ORDER BY u.place);
   END IF;
-  FOR c IN
-    SELECT x.id, x.grp, x.agent FROM (
-      SELECT t.id, t.rank, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
-        coalesce(array_position(p_turns, l.grp), 0) AS place
-      FROM @schema@.lane l CROSS JOIN LATERAL (
-        SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
-          AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
-                                coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
-        ORDER BY r.rank, r.id LIMIT p_most + 20) t  -- some more: others may be taking the first ones
-      WHERE l.id = ANY (v_lanes)) x
-    ORDER BY x.turn, x.place, x.rank, x.id
   LOOP
-    EXIT WHEN cardinality(v_ids) >= p_most;
-    v_of_group := NULL;
-    v_of_agent := NULL;
-    FOR i IN 1..coalesce(cardinality(v_kinds), 0) LOOP
-      IF v_kinds[i] = 'group' AND v_names[i] = c.grp THEN
-        v_of_group := i;
-      ELSIF v_kinds[i] = 'agent' AND v_names[i] = c.agent THEN
-        v_of_agent := i;
+    v_is_cut := false;
+    FOR c IN
+      SELECT x.id, x.lane, x.grp, x.agent, x.depth FROM (
+        SELECT t.id, t.rank, t.depth, l.id AS lane, l.grp, l.agent, row_number() OVER (PARTITION BY l.grp ORDER BY t.rank, t.id) AS turn,
+          coalesce(array_position(p_turns, l.grp), 0) AS place
+        FROM @schema@.lane l CROSS JOIN LATERAL (
+          SELECT o.id, o.rank, row_number() OVER () AS depth FROM (
+            SELECT r.id, r.rank FROM @schema@.task r WHERE r.lane = l.id AND r.state = 1
+              AND (r.rank, r.id) > (coalesce(~(p_behind -> l.id::text ->> 0)::bigint, -9223372036854775808),
+                                    coalesce((p_behind -> l.id::text ->> 1)::bigint, 0))
+            ORDER BY r.rank, r.id LIMIT v_deep) o) t
+        WHERE l.id = ANY (v_lanes)) x
+      ORDER BY x.turn, x.place, x.rank, x.id
+    LOOP
+      EXIT WHEN cardinality(v_ids) >= p_most;
+      v_of_group := NULL;
+      v_of_agent := NULL;
+      FOR i IN 1..coalesce(cardinality(v_kinds), 0) LOOP
+        IF v_kinds[i] = 'group' AND v_names[i] = c.grp THEN
+          v_of_group := i;
+        ELSIF v_kinds[i] = 'agent' AND v_names[i] = c.agent THEN
+          v_of_agent := i;
+        END IF;
+      END LOOP;
+      CONTINUE WHEN v_rooms[v_of_group] <= 0 OR v_rooms[v_of_agent] <= 0;
+      v_is_cut := v_is_cut OR c.depth = v_deep;
+      CONTINUE WHEN c.id = ANY (v_ids);
+      PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state + 0 = 1 AND t.lane + 0 = c.lane  -- by its key, not the lane's index
+        FOR NO KEY UPDATE SKIP LOCKED;
+      CONTINUE WHEN NOT FOUND;
+      v_ids := v_ids || c.id;
+      IF v_of_group IS NOT NULL THEN
+        v_rooms[v_of_group] := v_rooms[v_of_group] - 1;
+      END IF;
+      IF v_of_agent IS NOT NULL THEN
+        v_rooms[v_of_agent] := v_rooms[v_of_agent] - 1;
       END IF;
     END LOOP;
-    CONTINUE WHEN v_rooms[v_of_group] <= 0 OR v_rooms[v_of_agent] <= 0;
-    PERFORM FROM @schema@.task t WHERE t.id = c.id AND t.state = 1 FOR NO KEY UPDATE SKIP LOCKED;
-    CONTINUE WHEN NOT FOUND;
-    v_ids := v_ids || c.id;
-    IF v_of_group IS NOT NULL THEN
-      v_rooms[v_of_group] := v_rooms[v_of_group] - 1;
-    END IF;
-    IF v_of_agent IS NOT NULL THEN
-      v_rooms[v_of_agent] := v_rooms[v_of_agent] - 1;
-    END IF;
+    EXIT WHEN cardinality(v_ids) >= p_most OR NOT v_is_cut OR v_deep > 10000;
+    v_deep := v_deep * 8;
   END LOOP;
   RETURN v_ids;
 END $$;

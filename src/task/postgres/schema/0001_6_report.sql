@@ -40,6 +40,7 @@ DECLARE
   v_env bigint[];
   v_after bigint[];
   v_ready integer[];
+  v_picked bigint[];
   v_lanes integer[];
   v_lanes_to integer;
   v_is_simple boolean;
@@ -53,6 +54,7 @@ BEGIN
   SELECT w.lanes, w.lanes_to, w.state = 0 AND NOT w.recovering AND w.groups = 1 AND cardinality(w.lanes) = 1,
     w.told_timeline IS NOT DISTINCT FROM @schema@.server_timeline()
       AND w.told_timeline = coalesce(p_told_timeline, w.told_timeline), current_setting('synchronous_commit') = 'on'
+      AND current_setting('transaction_isolation') = 'read committed'
   INTO v_lanes, v_lanes_to, v_is_usual, v_is_told, v_is_durable
   FROM @schema@.worker w WHERE w.id = p_worker AND w.incarnation = p_incarnation AND w.state <> 3;
   IF NOT FOUND THEN
@@ -73,7 +75,8 @@ BEGIN
   END IF;
   IF v_many > 0 THEN
     IF cardinality(array_remove(p_hold_ms, NULL)) > 0 THEN
-      PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now);
+      PERFORM @schema@.hold_agents(p_worker, p_tasks, p_fences, p_hold_ms, p_hold_texts, p_flags, v_now,
+        CASE WHEN p_most > 0 THEN p_limits END);
     END IF;
     IF v_many = 1 AND p_ok[1] AND p_hold_ms[1] IS NULL AND coalesce(p_flags[1], 0) & 13 = 0
       AND p_output_bytes[1] = 0 AND p_started_ago[1] IS NOT NULL THEN
@@ -244,14 +247,16 @@ BEGIN
     END IF;
   END IF;
   IF p_most > 0 AND v_is_usual THEN
+    -- Locked by a statement of its own: the next one sees what was edited before that.
+    v_picked := ARRAY(SELECT r.id FROM @schema@.task r WHERE r.lane = v_lanes[1] AND r.state = 1
+                      ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED);
+  END IF;
+  IF cardinality(v_picked) > 0 THEN
     RETURN QUERY
-    WITH pick AS MATERIALIZED (
-      SELECT r.id FROM @schema@.task r WHERE r.lane = v_lanes[1] AND r.state = 1
-      ORDER BY r.rank, r.id LIMIT p_most FOR NO KEY UPDATE SKIP LOCKED),
-    got AS (
+    WITH got AS (
       UPDATE @schema@.task t SET state = 2, worker = p_worker, fence = nextval('@schema@.fence'),
         attempts = t.attempts + 1, announced = false, retry_at = NULL, due = NULL
-      WHERE t.id = ANY (ARRAY(SELECT p.id FROM pick p))
+      WHERE t.id = ANY (v_picked)
       RETURNING t.id, t.fence, t.attempts, t.on_lost, t.rank, t.retries, t.spared, t.lost, t.lane, t.cancelling)
     SELECT 'claim', g.id, g.fence, g.attempts, l.agent, l.grp, g.on_lost, ~g.rank, g.retries, g.spared + g.lost,
       q.body, q.env,
@@ -260,7 +265,7 @@ BEGIN
     CROSS JOIN LATERAL (SELECT o.body, o.env FROM @schema@.request o WHERE o.task = g.id OFFSET 0) q
     CROSS JOIN LATERAL (SELECT o.agent, o.grp, array_to_string(o.needs, E'\x1f') AS needs, o.submitter
       FROM @schema@.lane o WHERE o.id = g.lane OFFSET 0) l;
-  ELSIF p_most > 0 AND cardinality(v_lanes) > 0 THEN
+  ELSIF p_most > 0 AND NOT v_is_usual AND cardinality(v_lanes) > 0 THEN
     RETURN QUERY SELECT 'claim', k.* FROM @schema@.take(p_worker, v_lanes, v_is_simple, p_most, p_turns, p_closed,
       p_limits, p_behind) k;
   END IF;
@@ -283,8 +288,9 @@ BEGIN
   UPDATE @schema@.task t SET has_after = false WHERE t.id = ANY (p_tasks);
 END $$;
 
--- `p_starts`: `[{"task":,"fence":,"pid":,"ago":}]`. One that is told again changes nothing.
-CREATE FUNCTION @schema@.start_some(p_worker bigint, p_starts json, p_now timestamptz)
+-- `p_starts`: `[{"task":,"fence":,"pid":,"ago":}]`. One that is told again changes nothing, and with `p_touches` waits for the
+-- standby none the less.
+CREATE FUNCTION @schema@.start_some(p_worker bigint, p_starts json, p_now timestamptz, p_touches boolean DEFAULT true)
 RETURNS TABLE(what text, id bigint, fence bigint) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -314,7 +320,7 @@ BEGIN
   IF v_after IS NOT NULL THEN
     PERFORM @schema@.pass_after(v_after);
   END IF;
-  IF v_many < cardinality(v_tasks) THEN
+  IF p_touches AND v_many < cardinality(v_tasks) THEN
     PERFORM @schema@.touch(p_worker, v_tasks, v_fences);
   END IF;
   RETURN QUERY
@@ -359,15 +365,28 @@ BEGIN
   WHERE a.task <> ALL (p_seen);
 END $$;
 
--- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow; not that of
--- edits, which is locked before tasks, nor that of sweeps.
+-- The agents of these attempts have met a usage limit. All gates are locked in order, since a claim may follow, and those that
+-- are missing made before that, also the claim's: whoever makes one has it. Not that of edits, which is locked before tasks, nor
+-- that of sweeps.
 CREATE FUNCTION @schema@.hold_agents(p_worker bigint, p_tasks bigint[], p_fences bigint[], p_hold_ms bigint[],
   p_texts text[], p_flags integer[],
-                                     p_now timestamptz)
+                                     p_now timestamptz, p_limits json)
 RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
+  v_agents text[] := ARRAY(SELECT l.agent FROM unnest(p_tasks, p_fences, p_hold_ms, p_flags) AS a(task, fence, hold, flags)
+    JOIN @schema@.task t ON t.id = a.task JOIN @schema@.lane l ON l.id = t.lane
+    WHERE a.hold IS NOT NULL AND t.worker = p_worker AND t.fence = a.fence);
   h record;
 BEGIN
+  IF cardinality(v_agents) = 0 THEN
+    RETURN;
+  END IF;
+  INSERT INTO @schema@.gate(kind, name) SELECT m.kind, m.name FROM (
+      SELECT 'agent' AS kind, u.name FROM unnest(v_agents) AS u(name)
+      UNION SELECT 'agent', a.key FROM json_each_text(p_limits -> 'agents') a
+      UNION SELECT 'group', g.key FROM json_each_text(p_limits -> 'groups') g) m
+    ORDER BY m.kind, m.name ON CONFLICT DO NOTHING;
+  PERFORM FROM @schema@.gate g WHERE g.kind NOT IN ('edit', 'sweep') ORDER BY g.kind, g.name FOR NO KEY UPDATE;
   FOR h IN
     SELECT a.task, l.agent, l.agent_json, p_now + @schema@.span(a.hold) AS until, coalesce(a.text, '') AS text
     FROM unnest(p_tasks, p_fences, p_hold_ms, p_texts, p_flags) AS a(task, fence, hold, text, flags)
@@ -376,8 +395,6 @@ BEGIN
       AND t.fence = a.fence AND NOT t.cancelling
     ORDER BY l.agent, a.hold DESC
   LOOP
-    INSERT INTO @schema@.gate(kind, name) VALUES ('agent', h.agent) ON CONFLICT DO NOTHING;
-    PERFORM FROM @schema@.gate g WHERE g.kind NOT IN ('edit', 'sweep') ORDER BY g.kind, g.name FOR NO KEY UPDATE;
     UPDATE @schema@.gate g SET held_until = h.until, held_since = p_now, held_task = h.task, held_text = h.text,
       version = g.version + 1
     WHERE g.kind = 'agent' AND g.name = h.agent AND (g.held_until IS NULL OR g.held_until < h.until - interval '1 s');

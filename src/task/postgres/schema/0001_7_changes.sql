@@ -67,7 +67,7 @@ DECLARE
   t @schema@.task;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
-  IF (p_change -> 'changed')::text !~ '^\[[A-Za-z", ]*\]$' THEN  -- readers take it over as it is
+  IF (p_change -> 'changed')::text !~ '^\[[A-Za-z", ]{0,200}\]$' THEN  -- readers take it over as it is
     RAISE EXCEPTION 'not names of what has changed' USING ERRCODE = '22023';
   END IF;
   IF p_change -> 'after' IS NOT NULL THEN
@@ -164,6 +164,7 @@ DECLARE
   v_missing bigint;
   v_failed bigint;
   v_open bigint[];
+  v_lane integer;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   -- When its own row is locked nobody can come after it any more: who did is looked for behind that.
@@ -192,12 +193,15 @@ BEGIN
   END IF;
   v_was := @schema@.world(t.state, true);
   v_stored := t.stored;
+  SELECT @schema@.lane_in_group(l.id, l.grp) INTO v_lane FROM @schema@.lane l WHERE l.id = t.lane
+    AND l.retired_at IS NOT NULL;  -- nobody looks there
   -- With a fence of its own: an attempt that another server has forgotten does not come in its place.
   DELETE FROM @schema@.result r WHERE r.task = p_task;
   UPDATE @schema@.after a SET open = coalesce(a.dependency = ANY (v_open), false) WHERE a.task = p_task;
   UPDATE @schema@.task o SET state = CASE WHEN cardinality(v_open) > 0 THEN 0 ELSE 1 END,
-    open_after = coalesce(cardinality(v_open), 0),
-    spared = o.attempts, lost = 0, fence = nextval('@schema@.fence'), announced = false, held = false, not_before = NULL, due = NULL,
+    open_after = coalesce(cardinality(v_open), 0), lane = coalesce(v_lane, o.lane),
+    spared = o.attempts, lost = 0, fence = nextval('@schema@.fence'), announced = false, held = false, not_before = NULL,
+    due = NULL,
       retry_at = NULL, started_at = NULL,
     completed_at = NULL, pid = NULL, exit_code = NULL, signal = NULL, error_reason = NULL, error_message = NULL,
       late = NULL, stored = 0
@@ -355,7 +359,7 @@ END $$;
 CREATE FUNCTION @schema@.handle_v1(p_worker bigint, p_incarnation uuid, p_task bigint, p_handle text) RETURNS text
   LANGUAGE plpgsql
 SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan
-  SET lock_timeout = '5s' AS $$
+  SET lock_timeout = '5s' SET jit = off SET enable_seqscan = off AS $$
 DECLARE
   v_handle text;
 BEGIN

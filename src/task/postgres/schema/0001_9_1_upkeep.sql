@@ -67,19 +67,23 @@ SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan S
 SET enable_mergejoin = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
+  v_moved integer[];
   v_lanes integer[];
+  v_left integer[];
   v_removed integer;
+  v_freed integer;
   v_events bigint;
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM set_config('synchronous_commit', 'local', true), @schema@.wait_for_nobody();
+  v_moved := @schema@.tidy_lanes(v_now);  -- first: what it moves to other lanes may be due
   v_lanes := @schema@.make_ready(v_now);
   PERFORM @schema@.end_holds(v_now);
-  v_removed := @schema@.let_go(v_now);
+  SELECT l.removed, l.freed INTO v_removed, v_freed FROM @schema@.let_go(v_now) l;
   v_events := @schema@.trim_events(v_now);
-  PERFORM @schema@.tidy_workers(v_now), @schema@.tidy_lanes(v_now);
-  RETURN concat('{"ready":', @schema@.counted(v_lanes), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
-    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_events >= 1000), ',"nextDueMs":',
+  v_left := @schema@.tidy_workers(v_now);
+  RETURN concat('{"ready":', @schema@.counted(v_moved || v_lanes || v_left), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
+    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_freed >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.next_due(v_now), -1), '}');
 END $$;
 
@@ -91,7 +95,7 @@ DECLARE
     SELECT t.id FROM @schema@.lane l CROSS JOIN LATERAL (
       SELECT o.id, o.due FROM @schema@.task o WHERE o.lane = l.id AND o.state = 0 AND o.open_after = 0 AND NOT o.held
         AND o.due <= p_now ORDER BY o.due LIMIT 1000) t
-    ORDER BY t.due LIMIT 1000);
+    WHERE l.retired_at IS NULL ORDER BY t.due LIMIT 1000);
 BEGIN
   v_due := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_due) AND t.state + 0 = 0 AND t.open_after = 0
     AND NOT t.held AND t.due <= p_now ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
@@ -104,7 +108,8 @@ CREATE FUNCTION @schema@.next_due(p_now timestamptz) RETURNS bigint LANGUAGE plp
 BEGIN
   RETURN (SELECT @schema@.ms(min(t.due)) - @schema@.ms(p_now) FROM @schema@.lane l CROSS JOIN LATERAL (
     SELECT o.due FROM @schema@.task o WHERE o.lane = l.id AND o.state = 0 AND o.open_after = 0 AND NOT o.held
-      AND o.due > p_now ORDER BY o.due LIMIT 1) t);
+      AND o.due > p_now ORDER BY o.due LIMIT 1) t
+    WHERE l.retired_at IS NULL);
 END $$;
 
 -- Agents that have been held for long enough, and the time after a failover in which nobody claims.
@@ -134,26 +139,27 @@ BEGIN
 END $$;
 
 -- One at a time lets go of what is too much, or two would each remove that. No advisory lock: anybody may hold one.
-CREATE FUNCTION @schema@.let_go(p_now timestamptz) RETURNS integer LANGUAGE plpgsql AS $$
+-- `freed`: tasks that have lost their output.
+CREATE FUNCTION @schema@.let_go(p_now timestamptz, OUT removed integer, OUT freed integer) LANGUAGE plpgsql AS $$
 DECLARE
   v_may boolean := false;
-  v_removed integer;
   s record;
 BEGIN
+  freed := 0;
   SELECT * INTO s FROM @schema@.surplus();
   IF s.tasks > 0 OR s.output > 0 THEN
     PERFORM FROM @schema@.gate g WHERE g.kind = 'sweep' FOR NO KEY UPDATE SKIP LOCKED;
     v_may := FOUND;
     SELECT * INTO s FROM @schema@.surplus();
   END IF;
-  SELECT @schema@.let_go_of_tasks(CASE WHEN v_may THEN s.tasks ELSE 0 END, m.keep_days, p_now) INTO v_removed
+  SELECT @schema@.let_go_of_tasks(CASE WHEN v_may THEN s.tasks ELSE 0 END, m.keep_days, p_now) INTO removed
   FROM @schema@.meta m;
   IF v_may THEN
-    PERFORM @schema@.let_go_of_output(n.output) FROM @schema@.surplus() n;
+    SELECT @schema@.let_go_of_output(n.output) INTO freed FROM @schema@.surplus() n;
   END IF;
-  RETURN v_removed;
 EXCEPTION WHEN lock_not_available THEN
-  RETURN 0;
+  removed := 0;
+  freed := 0;
 END $$;
 
 -- Ended tasks beyond keep_tasks and keep_days, those that ended first; not one that another comes after, nor one whose handle
@@ -185,13 +191,14 @@ BEGIN
 END $$;
 
 -- Output beyond keep_output: that of tasks that ended first. Their records stay and say so.
-CREATE FUNCTION @schema@.let_go_of_output(p_excess bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.let_go_of_output(p_excess bigint) RETURNS integer LANGUAGE plpgsql AS $$
 DECLARE
   v_task record;
+  v_tasks integer := 0;
   v_freed bigint := 0;
 BEGIN
   IF p_excess <= 0 THEN
-    RETURN;
+    RETURN 0;
   END IF;
   FOR v_task IN SELECT t.id, t.stored FROM @schema@.task t WHERE t.state >= 3 AND t.stored > 0
     ORDER BY t.completed_at, t.id LIMIT 100
@@ -199,9 +206,11 @@ BEGIN
     EXIT WHEN v_freed >= p_excess;
     DELETE FROM @schema@.output o WHERE o.task = v_task.id;
     UPDATE @schema@.task t SET stored = 0, output_gone = true WHERE t.id = v_task.id;
+    v_tasks := v_tasks + 1;
     v_freed := v_freed + v_task.stored;
   END LOOP;
   UPDATE @schema@.meta o SET stored = o.stored - v_freed WHERE v_freed > 0;
+  RETURN v_tasks;
 END $$;
 
 -- Kept: 100,000 events, or those of 7 days, whichever is less.
@@ -226,42 +235,75 @@ BEGIN
     'infinity');
 END $$;
 
--- Workers that have been gone for long, and what such ones still seemed to run.
-CREATE FUNCTION @schema@.tidy_workers(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+-- Workers that have been gone for long, and what such ones still seemed to run. Returns the lanes in which tasks became ready.
+CREATE FUNCTION @schema@.tidy_workers(p_now timestamptz) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
   w record;
+  v_lanes integer[] := '{}';
   v_before timestamptz := least(p_now - interval '7 days', @schema@.oldest_end());
 BEGIN
   FOR w IN SELECT o.id, o.gone_at, o.draining,
              EXISTS (SELECT FROM @schema@.task t WHERE t.worker = o.id AND t.state = 2) AS is_left
            FROM @schema@.worker o WHERE o.state = 3 LOOP
     IF w.is_left THEN  -- a claim that was on its way when the worker was given up
-      PERFORM @schema@.give_up(w.id, true);
+      v_lanes := v_lanes || @schema@.give_up(w.id, true);
     ELSIF w.gone_at < v_before AND NOT w.draining THEN  -- a drain is kept for who comes back
       DELETE FROM @schema@.worker o WHERE o.id = w.id;
       DELETE FROM @schema@.told o WHERE o.worker = w.id;
     END IF;
   END LOOP;
-EXCEPTION WHEN lock_not_available THEN NULL;
+  RETURN v_lanes;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN '{}';
 END $$;
 
--- Lanes that nobody needs. One look for each: the planner must not read all tasks that wait.
-CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
+-- Lanes that nobody needs, if there are more than the queue was made for. One look for each: the planner must not read all
+-- tasks that wait. Those that are retired may be many, and are reached by when they were: records name them. Returns the lanes
+-- to which ready tasks of theirs were moved.
+CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
-  v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.retired_at IS NOT NULL);
+  v_moved integer[] := '{}';
   v_running integer[] := ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2);
   v_before timestamptz := least(p_now, @schema@.oldest_end()) - interval '1 day';  -- clocks are put back
+  v_unneeded integer[];  -- what was claimed meanwhile is seen when it runs
+  v_too_many bigint := (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) - 1000;
 BEGIN
-  IF cardinality(v_retired) > 0 THEN
-    PERFORM @schema@.leave_lanes(v_retired);
-    DELETE FROM @schema@.lane l WHERE l.retired_at < v_before AND l.id <> ALL (v_running) AND @schema@.is_empty(l.id);
+  PERFORM FROM @schema@.lane l WHERE l.retired_at IS NOT NULL LIMIT 1;
+  IF FOUND THEN
+    v_moved := @schema@.leave_lanes(@schema@.queued_lanes());
+    -- The record of what still runs there will name it.
+    UPDATE @schema@.lane l SET retired_at = p_now WHERE l.id = ANY (v_running) AND l.retired_at < p_now - interval '1 hour';
+    v_unneeded := ARRAY(SELECT o.id FROM @schema@.lane o WHERE o.retired_at < v_before AND o.id <> ALL (v_running)
+                        AND @schema@.is_empty(o.id) ORDER BY o.retired_at LIMIT 1000);
+    DELETE FROM @schema@.lane l WHERE l.id = ANY (v_unneeded)
+      AND l.id <> ALL (ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2));
   END IF;
-  IF (SELECT count(*) FROM @schema@.lane l WHERE l.retired_at IS NULL) > 100 THEN
-    UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (ARRAY(
-      SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL AND o.id <> ALL (v_running) AND @schema@.is_empty(o.id)
-      LIMIT 20));
+  IF v_too_many > 0 THEN
+    v_unneeded := ARRAY(SELECT o.id FROM @schema@.lane o WHERE o.retired_at IS NULL AND o.id <> ALL (v_running)
+                        AND @schema@.is_empty(o.id) LIMIT least(v_too_many, 20));
+    UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (v_unneeded)
+      AND l.id <> ALL (ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2));
   END IF;
-EXCEPTION WHEN lock_not_available THEN NULL;
+  RETURN v_moved;
+EXCEPTION WHEN lock_not_available THEN
+  RETURN '{}';
+END $$;
+
+-- Lanes that have tasks which are ready or wait, each found behind the one before it.
+CREATE FUNCTION @schema@.queued_lanes() RETURNS integer[] LANGUAGE plpgsql AS $$
+DECLARE
+  v_lanes integer[] := '{}';
+  v_lane integer := 0;
+BEGIN
+  LOOP
+    v_lane := least(
+      (SELECT t.lane FROM @schema@.task t WHERE t.state = 1 AND t.lane > v_lane ORDER BY t.lane, t.rank, t.id LIMIT 1),
+      (SELECT t.lane FROM @schema@.task t WHERE t.state = 0 AND t.lane > v_lane
+       ORDER BY t.lane, t.open_after, t.held, t.due LIMIT 1));
+    EXIT WHEN v_lane IS NULL;
+    v_lanes := v_lanes || v_lane;
+  END LOOP;
+  RETURN v_lanes;
 END $$;
 
 -- Whether no task of a lane waits or is ready.
@@ -276,14 +318,19 @@ END $$;
 
 -- A task that was on its way while its lane was retired goes where such tasks go now. Not one that runs: what its worker reports
 -- meanwhile would not see a lane that is made here.
-CREATE FUNCTION @schema@.leave_lanes(p_retired integer[]) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.leave_lanes(p_lanes integer[]) RETURNS integer[] LANGUAGE plpgsql AS $$
 DECLARE
-  v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(p_retired) AS u(lane) CROSS JOIN LATERAL (
+  v_ready integer[];
+  v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.id = ANY (p_lanes) AND l.retired_at IS NOT NULL);
+  v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(v_retired) AS u(lane) CROSS JOIN LATERAL (
       (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 1 LIMIT 100)
       UNION ALL (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 0 LIMIT 100)) t);
 BEGIN
   v_tasks := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_tasks) AND t.state + 0 < 2
-    AND t.lane = ANY (p_retired) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
-  UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
-  WHERE t.id = ANY (v_tasks) AND l.id = t.lane AND l.retired_at IS NOT NULL;
+    AND t.lane = ANY (v_retired) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
+  WITH moved AS (
+    UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
+    WHERE t.id = ANY (v_tasks) AND l.id = t.lane AND l.retired_at IS NOT NULL RETURNING t.lane, t.state)
+  SELECT array_agg(m.lane) FILTER (WHERE m.state = 1) INTO v_ready FROM moved m;
+  RETURN v_ready;
 END $$;

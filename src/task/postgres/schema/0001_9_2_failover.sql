@@ -27,7 +27,7 @@ BEGIN
     UPDATE @schema@.meta o SET timeline = v_timeline, epoch = @schema@.new_epoch(), next_seq = o.next_seq + v_passed,
       epoch_start = o.next_seq + v_passed, renewed_at = clock_timestamp(), renewed_fence = (SELECT f.last_value FROM @schema@.fence f),
       recovering_until = (SELECT clock_timestamp() + @schema@.span(max(w.lease_ms)) FROM @schema@.worker w
-        WHERE w.state < 2) RETURNING o.* INTO m;
+        WHERE w.state < 2 AND w.runs) RETURNING o.* INTO m;
     UPDATE @schema@.worker w SET recovering = true WHERE w.state <> 3;
   END IF;
   RETURN json_build_object('renewed', v_renewed, 'timeline', m.timeline, 'epoch', m.epoch, 'nextSeq', m.next_seq,
@@ -48,8 +48,19 @@ DECLARE
   t @schema@.task;
   v_lane integer;
   v_was smallint;
-  v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m), false);
+  -- Counts beyond a million are nobody's: a claim or an end could not add to them.
+  v_may boolean := p_is_behind AND coalesce(r.fence <= (SELECT m.renewed_fence FROM @schema@.meta m)
+    AND r.attempt BETWEEN 0 AND 1000000 AND coalesce(r.spared, 0) BETWEEN 0 AND 1000000, false);
 BEGIN
+  -- Without its lock first, which somebody may have for as long as a standby is missing: most often it is as told.
+  SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task;
+  IF FOUND AND t.state = 2 AND t.worker = p_worker AND t.fence = r.fence THEN
+    IF t.cancelling OR r.cancelling IS NOT TRUE THEN
+      RETURN true;
+    END IF;
+  ELSIF FOUND AND (NOT v_may OR t.state >= 3) THEN
+    RETURN false;
+  END IF;
   SELECT * INTO t FROM @schema@.task o WHERE o.id = r.task FOR NO KEY UPDATE;
   IF NOT FOUND THEN
     -- What it could have claimed there, and no more: nobody's name makes others run what they do not accept.
@@ -134,8 +145,8 @@ BEGIN
   SELECT json_agg(json_build_object('task', x.task, 'fence', x.fence, 'pid', x.pid, 'ago', x.ago)) INTO v_starts
   FROM json_to_recordset(coalesce(p_running, '[]')) AS x(task bigint, fence bigint, pid integer, ago bigint)
     WHERE x.pid IS NOT NULL;
-  PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp());
-  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2
+  PERFORM FROM @schema@.start_some(p_worker, coalesce(v_starts, '[]'), clock_timestamp(), false);
+  IF NOT EXISTS (SELECT FROM @schema@.worker w CROSS JOIN @schema@.meta m WHERE w.state < 2 AND w.runs
     AND w.told_timeline < m.timeline) THEN
     PERFORM @schema@.recovered();
   END IF;
