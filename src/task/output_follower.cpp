@@ -117,13 +117,18 @@ void OutputFollower::gone(RunId run) {
   }
 }
 
-void OutputFollower::never_began(RunId run) {
+void OutputFollower::drop(RunId run) {
   if (runs_.contains(run)) forget(run);
 }
 
-bool OutputFollower::is_telling_from(RunId run) const {
-  const auto first = runs_.lower_bound(run);
-  const auto behind = runs_.lower_bound({run.task + 1, 0});
+bool OutputFollower::follows(RunId run) const {
+  const auto found = runs_.find(run);
+  return found != runs_.end() && found->second.following;
+}
+
+bool OutputFollower::is_telling(TaskId id) const {
+  const auto first = runs_.lower_bound({id, 0});
+  const auto behind = runs_.lower_bound({id + 1, 0});
   return std::any_of(first, behind, [](const auto& each) { return each.second.following; });
 }
 

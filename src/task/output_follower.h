@@ -50,15 +50,15 @@ class OutputFollower {
   /// Somebody may want what nobody wanted before.
   void audience_changed();
   /// Not all that it has written is told yet: its output must not go.
-  bool is_telling(TaskId id) const { return is_telling_from({id, 0}); }
-  /// The same of this run, or later ones of its task.
-  bool is_telling_from(RunId run) const;
+  bool is_telling(TaskId id) const;
+  /// The same of one of its runs.
+  bool follows(RunId run) const;
   /// There is more, as Runner::follow() was asked to say.
   void more(RunId run);
   /// No more output will come.
   void gone(RunId run);
   /// Nobody will be told that the task runs, or what this run still writes.
-  void never_began(RunId run);
+  void drop(RunId run);
 
  private:
   struct Followed {

@@ -262,7 +262,7 @@ TEST_F(OutputFollowerTest, WhereARunGoesOnIsFoundOutWhenItCanBeRead) {
 
 TEST_F(OutputFollowerTest, ARunThatNeverBeganLeavesNothing) {
   follower.add(*this, run, true);
-  follower.never_began(run);
+  follower.drop(run);
   EXPECT_EQ(take(), (Told{}));
   follower.add(*this, run, true);
   follower.began(run.task);

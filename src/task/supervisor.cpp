@@ -430,7 +430,7 @@ void Supervisor::on_gone(RunId id) {
   if (found == runs_.end()) return;
   Run& run = found->second;
   run.gone = true;
-  if (run.outcome && run.outcome->kind == Outcome::Kind::not_started) follower_.never_began(id);
+  if (run.outcome && run.outcome->kind == Outcome::Kind::not_started) follower_.drop(id);
   follower_.gone(id);
   if (!run.concluded) conclude_cancelled(id, run);                 // else it was concluded when its main process ended
   if (run.blocks_next) queue_.unblock(id.task, Block::leftovers);  // if it is to be tried again
@@ -450,7 +450,7 @@ void Supervisor::on_never_began(RunId id, const std::string& why) {
   if (!why.empty() && !run.adopted) shortages_.met_by(id.task, why);
   run.gone = true;
   run.never_began = true;
-  follower_.never_began(id);
+  follower_.drop(id);
   if (run.on_disk) {
     if (run.blocks_next) queue_.unblock(id.task, Block::leftovers);
     forget_if_over(id);

@@ -526,13 +526,13 @@ class Report(QueueTest):
 
         def read(*places, most=1 << 20):
             rows = self.one.call("read_outputs_v1", ids, list(places), most)
-            return [(int(row[0]), row[1] and json.loads(row[1])["state"], *row[2:5]) for row in rows]
+            return [(int(row[0]), json.loads(row[1])["state"] if row[1] else row[1], *row[2:5]) for row in rows]
         self.assertEqual(self.one.call("read_running_v1"), [[str(id), "1", place] for id, place in zip(ids, "330")])
         whole = [(id, RUNNING, "1", "0", "\\x616263") for id in ids[:2]]
         self.assertEqual(read(0, 2, 0), whole)
         self.assertEqual(read(5, 3, 0), [(ids[1], RUNNING, None, None, None)], "the rest is on its way")
         self.assertEqual(read(5, 5, None), [(ids[2], RUNNING, None, None, None)], "its place is not known")
-        self.assertEqual(read(0, 0, None, most=1), whole[:1])
+        self.assertEqual(read(0, 0, None, most=1), [*whole[:1], (ids[1], "", None, None, None)])
         self.one.end(claims[0], bytes=5)
         self.one.do_json("remove_v1", [ids[0]], None, None, "request")
         self.one.end(claims[2])

@@ -161,16 +161,16 @@ void EventReader::fetch_before(std::uint64_t first, const Done& done) {
   const std::uint64_t oldest = journal_.oldest();
   const std::uint64_t from = std::max<std::uint64_t>(first, oldest > most_read ? oldest - most_read : 1);
   if (oldest <= from || journal_.is_full()) return done();
-  read(from - 1, static_cast<std::size_t>(oldest - from),
-       [this, first, from, oldest, done](const tl::expected<std::vector<Event>, Fault>& events) {
-         const bool is_whole = events && !events->empty() && events->back().seq + 1 == oldest &&
-                               events->front().seq + events->size() == oldest;
-         if (journal_.oldest() != oldest) return fetch_before(first, done);  // it has begun anew meanwhile
-         if (!is_whole) return done();
-         const bool is_gone = events->front().seq > from;  // what is older is not kept any more
-         journal_.put_before(*events);
-         is_gone || from <= first ? done() : fetch_before(first, done);
-       });
+  read_rows(from - 1, static_cast<std::size_t>(oldest - from), [this, first, from, oldest, done](const Answer& answer) {
+    const std::vector<Event> events = answer ? events_of(*answer) : std::vector<Event>();
+    const bool is_whole =
+        !events.empty() && events.back().seq + 1 == oldest && events.front().seq + events.size() == oldest;
+    if (journal_.oldest() != oldest) return fetch_before(first, done);  // it has begun anew meanwhile
+    if (!is_whole) return done();
+    const bool is_gone = events.front().seq > from;  // what is older is not kept any more
+    journal_.put_before(events);
+    is_gone || from <= first ? done() : fetch_before(first, done);
+  });
 }
 
 // A look now and then is for wake-ups that did not come, and for questions that failed.
@@ -235,7 +235,9 @@ void EventReader::take_events(const std::vector<Event>& events) {
 void EventReader::read(std::uint64_t after, std::size_t most, Told told) {
   read_rows(after, most, [this, told = std::move(told)](const Answer& answer) {
     if (!answer) return told(tl::unexpected(answer.error()));
-    told(events_of(*answer));
+    const std::vector<Event> events = events_of(*answer);
+    know_all(*answer);
+    told(events);
   });
 }
 
@@ -267,19 +269,20 @@ std::vector<Event> EventReader::events_of(const Result& rows) {
   return events;
 }
 
-// Only of what is new: what is read of the past would hide what has happened since.
 void EventReader::know_all(const Result& rows) {
+  const int seq = rows.column("seq");
   const int task = rows.column("task");
   const int params = rows.column("params");
   const int record = rows.column("record");
   for (std::size_t row = 0; row < rows.rows(); ++row) {
     const auto id = static_cast<TaskId>(rows.number(row, task).value_or(0));
-    if (id != 0) know(id, rows.text(row, record), rows.text(row, params));
+    const auto number = static_cast<std::uint64_t>(rows.number(row, seq).value_or(0));
+    if (id != 0) know(id, number, rows.text(row, record), rows.text(row, params));
   }
 }
 
-// What rules ask about a task when its event comes.
-void EventReader::know(TaskId id, std::string_view record, std::string_view params) {
+// What rules ask about a task when its event comes. An event of the past hides nothing that has happened since.
+void EventReader::know(TaskId id, std::uint64_t seq, std::string_view record, std::string_view params) {
   const auto parsed = [](std::string_view text) {
     return rpc::is_valid_json(text) ? rpc::parse_value(text) : json::value();
   };
@@ -293,7 +296,10 @@ void EventReader::know(TaskId id, std::string_view record, std::string_view para
       known_next_ = (known_next_ + 1) % most_known;
     }
   }
-  std::optional<Task>& place = known_[id];
+  Known& known = known_[id];
+  if (seq < known.seq) return;
+  known.seq = seq;
+  std::optional<Task>& place = known.task;
   if (!told.is_object() || !said.is_object()) return place.reset();  // it was removed
   if (!place) place.emplace();
   Task& task = *place;
@@ -315,7 +321,7 @@ void EventReader::know(TaskId id, std::string_view record, std::string_view para
 
 const std::optional<Task>* EventReader::known(TaskId id) const {
   const auto found = known_.find(id);
-  return found == known_.end() ? nullptr : &found->second;
+  return found == known_.end() ? nullptr : &found->second.task;
 }
 
 }  // namespace duet::task::postgres

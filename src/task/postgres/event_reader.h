@@ -82,7 +82,7 @@ class EventReader {
   void read_rows(std::uint64_t after, std::size_t most, Line::Done got);
   std::vector<Event> events_of(const Result& rows);
   void know_all(const Result& rows);
-  void know(TaskId id, std::string_view record, std::string_view params);
+  void know(TaskId id, std::uint64_t seq, std::string_view record, std::string_view params);
 
   transport::Loop& loop_;
   Line& line_;
@@ -99,7 +99,11 @@ class EventReader {
   std::vector<Done> catching_up_;                        // wait for what is committed to be told
   std::vector<Done> after_placing_;
   transport::Loop::Timer placing_;
-  std::map<TaskId, std::optional<Task>> known_;
+  struct Known {
+    std::uint64_t seq = 0;  // of the event that told of it
+    std::optional<Task> task = {};
+  };
+  std::map<TaskId, Known> known_;
   std::vector<TaskId> known_order_;
   std::size_t known_next_ = 0;
   transport::Loop::Timer timer_;

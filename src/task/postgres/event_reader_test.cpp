@@ -331,7 +331,11 @@ TEST_F(EventReaderTest, WhatIsReadOfThePastHidesNothingThatHasHappenedSince) {
   const auto done = prepare(1);
   answer_events(rows({event(1, 7, "1"), event(2), event(3), event(4)}));
   ASSERT_TRUE(*done);
+  reader->read(0, 2, [](const auto& /*events*/) {});
+  answer_events(rows({event(1, 7, "1"), event(2, 8, "1")}));
   EXPECT_EQ(reader->known(7)->value().progress.state, State::completed);
+  ASSERT_NE(reader->known(8), nullptr) << "rules that catch up ask of it";
+  EXPECT_EQ(reader->known(8)->value().progress.state, State::running);
 }
 
 TEST_F(EventReaderTest, OnlyTheLatestTasksAreKnown) {

@@ -583,6 +583,7 @@ void Membership::stop() {
        {&beat_timer_, &join_timer_, &recover_timer_, &sweep_timer_, &number_timer_, &wake_timer_}) {
     timer->cancel();
   }
+  sweep_at_.reset();
   call_after_beat();
 }
 

@@ -34,7 +34,7 @@ void PostgresQueue::read_output(const OutputQuestion& question, const GotOutput&
         const RunId last{question.id, static_cast<std::uint32_t>(number_in(*state, "attempt"))};
         // What it writes is there first, and what is before it may have been written elsewhere.
         const std::uint64_t begin = OutputView(*state).begin_of(last.attempt);
-        const bool is_here = last.attempt > 0 && attempts_.is_here(last.task, last.attempt) && question.offset >= begin;
+        const bool is_here = is_ours(last) && question.offset >= begin;
         if (!is_here && !has_all_output(question.id, *state)) return read_remote(question, *state, got);
         try {
           const GoneOutput before = is_here ? GoneOutput{.attempts = last.attempt - 1, .bytes = begin} : GoneOutput{};
@@ -53,22 +53,30 @@ void PostgresQueue::read_output(const OutputQuestion& question, const GotOutput&
       });
 }
 
-// Every attempt that the database tells of has its file here, with all that was written.
+// That very attempt is here, and not a later one.
+bool PostgresQueue::is_ours(RunId run) const {
+  return attempts_.latest(run.task) == run && attempts_.is_here(run.task, run.attempt);
+}
+
+// Every attempt that the database tells of has its file here, with all that was written. What an attempt wrote that was
+// taken from us, and was not sent any more, counts for nobody.
 bool PostgresQueue::has_all_output(TaskId id, const Object& state) const {
   const auto attempts = static_cast<std::uint32_t>(number_in(state, "attempt"));
   const auto& told = array_in(state, "attempts");
   if (attempts == 0) return false;
   for (std::uint32_t attempt = 1; attempt <= attempts; ++attempt) {
     const RunId run{id, attempt};
+    if (is_ours(run)) continue;
     const bool is_last = attempts_.latest(id) == run;
-    if (is_last && attempts_.is_here(run.task, run.attempt)) continue;
     const auto found = std::ranges::find_if(
         told, [&](const boost::json::value& each) { return number_in(each.as_object(), "attempt") == attempt; });
     const std::int64_t total = found == told.end() ? 0 : number_in(found->as_object(), "total");
     if (found != told.end() && flag_in(found->as_object(), "gone")) return false;
     if (is_last && total == 0) continue;
     try {
-      if (task::read_output(options_.tasks, run, UINT64_MAX, 0).total < static_cast<std::uint64_t>(total)) return false;
+      const std::uint64_t here = task::read_output(options_.tasks, run, UINT64_MAX, 0).total;
+      const auto there = static_cast<std::uint64_t>(total);
+      if (here < there || (here > there && attempt < attempts)) return false;
     } catch (const std::system_error&) {
       return false;
     }
@@ -170,9 +178,8 @@ void PostgresQueue::tell_own_output() {
 
 // Of what runs here we tell, also if that event comes late. An earlier attempt may have left something running.
 void PostgresQueue::tell_output_of(RunId run) {
-  const bool is_ours =
-      began_early_.erase(run) > 0 || follower_.is_telling_from(run) || attempts_.is_here(run.task, run.attempt);
-  is_ours ? follower_.began(run) : remote_output_.add(run);
+  const bool is_told_here = began_early_.erase(run) > 0 || follower_.follows(run) || is_ours(run);
+  is_told_here ? follower_.began(run) : remote_output_.add(run);
 }
 
 // Attempts before this one may have run elsewhere.

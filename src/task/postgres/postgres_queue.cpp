@@ -206,10 +206,10 @@ Attempts::Calls PostgresQueue::attempts_calls() {
               },
           .never_began =
               [this](RunId run) {
-                follower_.never_began(run);
+                follower_.drop(run);
                 bound_stop();
               },
-          .fenced = [this](RunId run) { follower_.never_began(run); },
+          .fenced = [this](RunId run) { follower_.drop(run); },
           .announced = [this](RunId /*run*/) { tell_own_output(); },
           .starts = [this](TaskId id, std::string_view body) { tell_start(id, body); },
           .ended =
@@ -516,6 +516,7 @@ void PostgresQueue::end_now() {
       return bound_stop();
     }
     left_ = true;
+    remote_output_.stop();
     output_waiters_.end();
     for (auto& [ticket, waiter] : std::exchange(waiters_, {})) waiter.waiter(tl::unexpected(is_stopping()));
     store_.when_idle(stopped);

@@ -194,6 +194,7 @@ class PostgresQueue final : public Queue {
   // Output: postgres_output.cpp.
   std::pair<std::int64_t, bool> server_now() const;
   void read_remote(const OutputQuestion& question, const Object& state, const GotOutput& got);
+  bool is_ours(RunId run) const;
   bool has_all_output(TaskId id, const Object& state) const;
   void watch_output();
   void look_at_output();

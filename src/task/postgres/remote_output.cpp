@@ -29,6 +29,7 @@ constexpr std::size_t piece_bytes = 64 * 1024;  // as read_outputs_v1 gives of e
 
 // One at a time: whoever comes meanwhile may want what the answer lacks.
 void RemoteOutput::find() {
+  if (stopped_) return;
   find_again_ = static_cast<bool>(finding_);
   if (finding_) return;
   find_timer_ = loop_.after(between_searches, [this] { find(); });
@@ -54,12 +55,15 @@ void RemoteOutput::take_running(const Answer& answer) {
 }
 
 void RemoteOutput::add(RunId run) {
-  if (!calls_.audience.wants(run.task)) return;
+  if (stopped_ || !calls_.audience.wants(run.task)) return;
   const auto found = tasks_.find(run.task);
-  if (found == tasks_.end() || (found->second.attempt == run.attempt && !found->second.any)) {
+  if (found == tasks_.end()) {
     put(run.task, {.attempt = run.attempt});
-  } else {
-    found->second.attempt = std::max(found->second.attempt, run.attempt);  // and goes on behind the one before
+  } else if (Told& told = found->second; told.attempt < run.attempt) {
+    told.attempt = run.attempt;  // it goes on behind the one before
+    told.end_told = told.over = false;
+  } else if (told.attempt == run.attempt && !told.any && !told.over) {
+    put(run.task, {.attempt = run.attempt});  // it was found while it ran, and is told from its start
   }
   look_soon();
 }
@@ -71,7 +75,9 @@ void RemoteOutput::put(TaskId id, Told told) {
 
 void RemoteOutput::ended(TaskId id) {
   const auto found = tasks_.find(id);
-  if (found != tasks_.end() && found->second.over) tasks_.erase(found);
+  if (found == tasks_.end()) return;
+  found->second.end_told = true;
+  if (found->second.over) tasks_.erase(found);
 }
 
 void RemoteOutput::begin_anew() {
@@ -95,10 +101,8 @@ void RemoteOutput::look() {
   base::AllCalls calls;
   calls.make([this] {
     std::erase_if(tasks_, [this](const auto& each) { return !calls_.audience.wants(each.first); });
-    if (tasks_.empty()) return timer_.cancel();
-    if (asking_) return;
-    soon_ = false;
-    ask(in_turn());
+    if (std::ranges::all_of(tasks_, [](const auto& each) { return each.second.over; })) return timer_.cancel();
+    if (!asking_) ask();
   });
   calls.make([this] { call_finished(); });
   calls.check();
@@ -109,81 +113,89 @@ bool RemoteOutput::is_asked(TaskId id) const {
   return found != tasks_.end() && !found->second.over;
 }
 
-// Those that somebody waits for, then those behind the last one, then those before.
-std::vector<TaskId> RemoteOutput::in_turn() const {
-  std::vector<TaskId> ids;
-  std::set<TaskId> first;
-  for (const auto& [number, finish] : finishing_) first.insert(finish.ids.begin(), finish.ids.end());
-  std::ranges::copy_if(first, std::back_inserter(ids), [this](TaskId id) { return is_asked(id); });
-  if (!calls_.may_tell()) return ids;
-  const auto begin = tasks_.upper_bound(last_);
-  const auto take = [&](auto from, auto to) {
-    for (auto at = from; at != to && ids.size() < most_asked; ++at) {
-      if (!first.contains(at->first) && !at->second.over) ids.push_back(at->first);
-    }
-  };
-  take(begin, tasks_.end());
-  take(tasks_.begin(), begin);
-  return ids;
+std::vector<TaskId> RemoteOutput::waited_for() const {
+  std::set<TaskId> ids;
+  for (const auto& [number, finish] : finishing_) ids.insert(finish.ids.begin(), finish.ids.end());
+  std::erase_if(ids, [this](TaskId id) { return !is_asked(id); });
+  return {ids.begin(), ids.end()};
 }
 
-void RemoteOutput::ask(const std::vector<TaskId>& ids) {
+// Those behind the last one, then those before.
+void RemoteOutput::add_in_turn(std::vector<TaskId>& ids) const {
+  const std::set<TaskId> there(ids.begin(), ids.end());
+  const auto take = [&](auto from, auto to) {
+    for (auto at = from; at != to && ids.size() < most_asked; ++at) {
+      if (!at->second.over && !there.contains(at->first)) ids.push_back(at->first);
+    }
+  };
+  const auto begin = tasks_.upper_bound(last_);
+  take(begin, tasks_.end());
+  take(tasks_.begin(), begin);
+}
+
+void RemoteOutput::ask() {
+  soon_ = false;
+  std::vector<TaskId> ids = waited_for();
+  Question question{.waited_for = ids.size()};
+  if (calls_.may_tell()) add_in_turn(ids);
   if (ids.empty()) return;
-  Asked asked;
+  question.number = ++questions_;
   std::vector<Argument> tasks;
   std::vector<Argument> places;
   for (const TaskId id : ids) {
     const Told& told = tasks_.at(id);
-    asked.emplace(id, told.serial);
+    question.asked.emplace_back(id, told.serial);
     tasks.push_back(argument_of(id));
     places.push_back(argument_of(told.place));
   }
   calls_.ask("read_outputs_v1", {array_of(tasks), array_of(places), argument_of(most_bytes)},
-             lifetime_.bind(asking_.until([this, asked = std::move(asked), question = ++questions_](
-                                              const Answer& answer) { take(answer, asked, question); })));
+             lifetime_.bind(asking_.until(
+                 [this, question = std::move(question)](const Answer& answer) { take(answer, question); })));
 }
 
-// A task has a row for each piece, at least one, or none if nothing is new.
-void RemoteOutput::take(const Answer& answer, const Asked& asked, std::uint64_t question) {
+// Of a task with something new there is a row for each piece, or one without. A row with an empty state says that there
+// was no room for that task and those behind it.
+void RemoteOutput::take(const Answer& answer, const Question& question) {
   if (!answer) return;  // the timer asks again
   const auto there = lifetime_.watch();
   const int task = answer->column("task");
+  const int told = answer->column("told");
+  bool is_cut = false;
+  bool has_moved = false;
+  std::size_t row = 0;
   std::set<TaskId> more;
-  std::uint64_t used = 0;
   base::AllCalls calls;
-  for (std::size_t row = 0, behind = 0; row < answer->rows() && there(); row = behind) {
-    const auto id = static_cast<TaskId>(answer->number(row, task).value_or(0));
-    for (behind = row; behind < answer->rows() && answer->number(behind, task) == answer->number(row, task); ++behind) {
-      used += answer->text(behind, answer->column("bytes")).size() / 2;
-    }
+  for (std::size_t at = 0; at < question.asked.size() && there(); ++at) {
+    const auto& [id, serial] = question.asked[at];
+    const std::size_t first = row;
+    while (row < answer->rows() && answer->number(row, task) == static_cast<std::int64_t>(id)) ++row;
+    is_cut = first < row && answer->at(first, told) == std::string_view();
+    if (is_cut) break;
+    if (at >= question.waited_for) last_ = id;
     const auto found = tasks_.find(id);
-    const auto known = asked.find(id);
-    if (found == tasks_.end() || known == asked.end() || found->second.serial != known->second) continue;
-    last_ = id;
-    calls.make([&] {
-      if (take_task(id, *answer, {row, behind})) more.insert(id);
-    });
+    if (found == tasks_.end() || found->second.serial != serial) continue;
+    Step step = Step::none;
+    if (first < row) calls.make([&] { step = take_task(id, *answer, {first, row}); });
+    has_moved = has_moved || step != Step::none;
+    if (!there()) break;
+    if (step == Step::more) more.insert(id);
+    if (step != Step::more) told_all(id, question.number);
   }
   if (!there()) return;
-  // When there was no room for all, those without a row may have something new.
-  const bool is_whole = used < static_cast<std::uint64_t>(most_bytes) / 2;
-  for (const auto& [id, serial] : asked) {
-    if (is_whole && !more.contains(id)) told_all(id, question);
-  }
-  if (!tasks_.empty()) look_in(more.empty() && is_whole && !soon_ ? between_questions : base::Duration::zero());
+  const bool goes_on = soon_ || !more.empty() || (is_cut && has_moved);
+  if (!tasks_.empty()) look_in(goes_on ? base::Duration::zero() : between_questions);
   calls.make([this] { call_finished(); });
   calls.check();
 }
 
 // ---- answers ----
 
-// Whether there is more of it by now.
-bool RemoteOutput::take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range) {
+RemoteOutput::Step RemoteOutput::take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range) {
   Told& told = tasks_.at(id);
   const std::string_view text = rows.text(range.first, rows.column("told"));
   if (text.empty()) {  // it was removed
     tasks_.erase(id);
-    return false;
+    return Step::some;
   }
   const boost::json::value parsed = rpc::parse_value(text);
   const boost::json::object& state = parsed.as_object();
@@ -192,19 +204,19 @@ bool RemoteOutput::take_task(TaskId id, const Result& rows, std::pair<std::size_
   told.left = told.left || calls_.is_here({id, told.attempt + 1});
   if (!told.left && calls_.is_here({id, told.attempt})) {
     tasks_.erase(id);
-    return false;
+    return Step::some;
   }
   if (!told.left) told.attempt = std::max(told.attempt, newest);
   if (!told.place) {
     told.place = view.begin_of(told.attempt);
-    return true;
+    return Step::more;
   }
   return take_output(id, view.read(rows, range, *told.place, piece_bytes, {}),
                      told.left ? view.end_of(told.attempt) : UINT64_MAX);
 }
 
 // Up to `end`: what is behind it is told by who runs it here.
-bool RemoteOutput::take_output(TaskId id, const Queue::Output& output, std::uint64_t end) {
+RemoteOutput::Step RemoteOutput::take_output(TaskId id, const Queue::Output& output, std::uint64_t end) {
   Told& told = tasks_.at(id);
   const OutputPiece& piece = output.piece;
   std::string_view text = piece.bytes;
@@ -217,12 +229,13 @@ bool RemoteOutput::take_output(TaskId id, const Queue::Output& output, std::uint
   const std::uint64_t behind = std::max(before, std::min(piece.offset + text.size(), end));
   told.place = behind;
   told.any = told.any || !text.empty();
-  told.over = is_last && !told.left;
-  if (is_last && told.left) tasks_.erase(id);
+  told.over = is_last;
+  if (is_last && (told.left || told.end_told)) tasks_.erase(id);
   const auto there = lifetime_.watch();
   if (is_new && !text.empty()) calls_.audience.tell(id, piece.offset, Stream::mixed, text);
   if (there() && output.done && end == UINT64_MAX) calls_.audience.tell(id, behind, Stream::mixed, {});
-  return !is_last && behind > before && behind < piece.total;
+  if (is_last || behind == before) return is_last ? Step::some : Step::none;
+  return behind < piece.total ? Step::more : Step::some;
 }
 
 // ---- what waits for it ----
@@ -260,6 +273,7 @@ void RemoteOutput::call_finished() {
 }
 
 void RemoteOutput::stop() {
+  stopped_ = true;
   timer_.cancel();
   find_timer_.cancel();
   tasks_.clear();

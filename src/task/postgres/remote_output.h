@@ -45,6 +45,7 @@ class RemoteOutput {
   void begin_anew();
   /// Calls when all is told that these tasks have written by now, or a second later.
   void finish(const std::vector<TaskId>& ids, std::function<void()> done);
+  /// Nothing is told or asked any more.
   void stop();
 
  private:
@@ -53,7 +54,8 @@ class RemoteOutput {
     std::optional<std::uint64_t> place = {};  // how far; none: from where that attempt begins
     bool any = false;
     bool left = false;         // the attempt behind it is here, and told by others
-    bool over = false;         // all is told; it stays until its end is, so that nothing is told twice
+    bool end_told = false;     // everybody knows that its task has ended
+    bool over = false;         // all is told; while that end is not, an event that comes late tells nothing twice
     std::uint64_t serial = 0;  // another one: what was asked before is of another entry
   };
   struct Finish {
@@ -62,18 +64,24 @@ class RemoteOutput {
     std::function<void()> done;
     transport::Loop::Timer limit;
   };
-  using Asked = std::map<TaskId, std::uint64_t>;  // with their serials
+  struct Question {
+    std::uint64_t number = 0;
+    std::vector<std::pair<TaskId, std::uint64_t>> asked = {};  // with their serials
+    std::size_t waited_for = 0;                                // the first of them, which are not in turn
+  };
+  enum class Step : std::uint8_t { none, some, more };  // `more` is there
 
   void take_running(const Answer& answer);
   void look_in(base::Duration wait);
   void look_soon();
   void look();
-  std::vector<TaskId> in_turn() const;
+  std::vector<TaskId> waited_for() const;
+  void add_in_turn(std::vector<TaskId>& ids) const;
   bool is_asked(TaskId id) const;
-  void ask(const std::vector<TaskId>& ids);
-  void take(const Answer& answer, const Asked& asked, std::uint64_t question);
-  bool take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range);
-  bool take_output(TaskId id, const Queue::Output& output, std::uint64_t end);
+  void ask();
+  void take(const Answer& answer, const Question& question);
+  Step take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range);
+  Step take_output(TaskId id, const Queue::Output& output, std::uint64_t end);
   void put(TaskId id, Told told);
   void told_all(TaskId id, std::uint64_t question);
   void call_finished();
@@ -85,13 +93,14 @@ class RemoteOutput {
   UnderWay asking_;
   bool soon_ = false;  // there are some that were not asked for
   std::uint64_t questions_ = 0;
-  TaskId last_ = 0;  // that there was room for
+  TaskId last_ = 0;  // of those in turn that there was room for
   UnderWay finding_;
   bool find_again_ = false;
   std::map<std::uint64_t, Finish> finishing_;
   std::uint64_t last_finish_ = 0;
   transport::Loop::Timer timer_;
   transport::Loop::Timer find_timer_;
+  bool stopped_ = false;
   base::Lifetime lifetime_;
 };
 

@@ -185,11 +185,91 @@ TEST_F(LiveOutputTest, OneQuestionIsForAllThatAreFollowed) {
   advance(300ms);
   EXPECT_EQ(line.calls.size(), 1U);
   const std::string whole = state("[" + wrote(600'000) + "]");
-  const std::string first = answer({row(1, whole, 1, 0, std::string(600'000, 'x'))});
+  const std::string first = answer({row(1, whole, 1, 0, std::string(600'000, 'x')), row(2, "")});
   EXPECT_TRUE(first.starts_with("{1,2,3,"));
   EXPECT_EQ(told, std::vector<std::string>{"task-1 0 " + std::string(65'536, 'x')});
   advance(1ms);
   EXPECT_TRUE(answer({}).starts_with("{2,3,4,")) << "there was no room for those behind the first";
+  EXPECT_FALSE(line.has("read_outputs_v1"));
+  advance(300ms);
+  EXPECT_TRUE(answer({}).starts_with("{1002,1003,")) << "each in its turn";
+}
+
+TEST_F(LiveOutputTest, WhatCannotBeToldYetIsNotAskedForWithoutEnd) {
+  for (TaskId id = 1; id <= 20; ++id) wanted.insert(id);
+  queue->output_audience_changed();
+  std::vector<Result::Row> running;
+  std::vector<Result::Row> rows;
+  for (TaskId id = 1; id <= 16; ++id) {
+    running.push_back({std::to_string(id), "1", "65535"});
+    rows.push_back(row(id, state("[" + wrote(65'536) + "]"), 1, 0, std::string(65'535, 'x') + "\xC3"));
+  }
+  rows.push_back(row(17, ""));
+  running.push_back({"17", "1", "0"});
+  have_running(running);
+  advance(300ms);
+  answer(rows);
+  advance(1ms);
+  EXPECT_FALSE(line.has("read_outputs_v1"));
+  advance(300ms);
+  EXPECT_TRUE(answer({}).starts_with("{17,1,2,"));
+}
+
+TEST_F(LiveOutputTest, AnEndWaitsForATaskForWhichThereWasNoRoom) {
+  read_events();
+  wanted = {8, 9};
+  queue->output_audience_changed();
+  have_running({{"8", "1", "0"}, {"9", "1", "0"}});
+  notice({event(5, "taskCompleted", 9), event(6, "taskCompleted", 8)});
+  answer({row(8, state("[" + wrote(1) + "]", 1, 2), 1, 0, "a"), row(9, "")});
+  turn();
+  EXPECT_EQ(told, (std::vector<std::string>{"task-8 0 a", "task-8 1 "}));
+  answer({row(9, state("[" + wrote(1) + "]", 1, 2), 1, 0, "b")});
+  turn();
+  EXPECT_EQ(told.back(), "taskCompleted task-8");
+}
+
+TEST_F(LiveOutputTest, ATaskThatIsRestartedInPlaceIsToldAgain) {
+  read_events();
+  wanted = {9};
+  notice({event(5, "taskStarted", 9), event(6, "taskCompleted", 9)});
+  advance(1ms);
+  const std::string once = wrote(1);
+  EXPECT_EQ(answer({row(9, state("[" + once + "]", 1, 2))}), "{9}{NULL}");
+  advance(1ms);
+  answer({row(9, state("[" + once + "]", 1, 2), 1, 0, "a")});
+  advance(300ms);
+  EXPECT_FALSE(line.has("read_outputs_v1"));
+  told.clear();
+  notice({event(7, "taskStarted", 9, 2)});
+  advance(1ms);
+  answer({row(9, state("[" + once + "]", 2))});
+  advance(1ms);
+  answer({row(9, state("[" + once + "," + wrote(1, 2) + "]", 2), 2, 0, "b")});
+  EXPECT_EQ(told, (std::vector<std::string>{"taskStarted task-9", "task-9 1 b"}));
+}
+
+TEST_F(LiveOutputTest, WhatWasNotSentOfAnAttemptHereCountsForNobody) {
+  have_seven(2);
+  tell.started({7, 2}, {.pid = 100, .at = clock.utc()});
+  write(std::string(1000, 'x'));
+  write("ab", 2);
+  line.calls.clear();
+  const std::string whole = state("[" + wrote(700) + "]", 2);
+  std::string bytes;
+  queue->read_output({.id = 7, .offset = 0, .limit = 9}, [&bytes](const auto& got) { bytes = got->piece.bytes; });
+  line.answer("read_output_state_v1", whole);
+  EXPECT_TRUE(line.has("read_output_v1"));
+  queue->read_output({.id = 7, .offset = 700, .limit = 9}, [&bytes](const auto& got) { bytes = got->piece.bytes; });
+  line.answer("read_output_state_v1", whole);
+  EXPECT_EQ(bytes, "ab");
+}
+
+TEST_F(LiveOutputTest, OutputOfTheAttemptBeforeOursIsNotReadHere) {
+  have_seven(3);
+  queue->read_output({.id = 7, .offset = 500, .limit = 9}, [](const auto& /*got*/) {});
+  line.answer("read_output_state_v1", state("[" + wrote(300) + "," + wrote(300, 2) + "]", 2));
+  EXPECT_TRUE(line.has("read_output_v1"));
 }
 
 TEST_F(LiveOutputTest, OfAnAttemptElsewhereIsToldWhileLeftoversOfAnEarlierOneAreHere) {

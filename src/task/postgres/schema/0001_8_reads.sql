@@ -339,8 +339,8 @@ BEGIN
 END $$;
 
 -- What is new of many tasks, each from its place on: rows as of read_output_v1, at least one of each that has something
--- new or has ended, or is not there any more (without a state). Without a place only the state. Those behind the last
--- one for which there is room are passed over.
+-- new or has ended, or is not there any more (without a state). Without a place only the state. A row with an empty state
+-- is of the first one for which there was no room.
 CREATE FUNCTION @schema@.read_outputs_v1(p_tasks bigint[], p_places bigint[], p_most bigint)
 RETURNS TABLE(task bigint, told text, attempt integer, start bigint, bytes bytea, marks text)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -354,7 +354,10 @@ DECLARE
   v_total bigint;
 BEGIN
   FOR i IN 1..least(coalesce(array_length(p_tasks, 1), 0), 10000) LOOP
-    EXIT WHEN v_left <= 0;
+    IF v_left <= 0 THEN
+      RETURN QUERY SELECT p_tasks[i], ''::text, NULL::integer, NULL::bigint, NULL::bytea, NULL::text;
+      EXIT;
+    END IF;
     SELECT t.state >= 3, (SELECT sum(s.total) FROM @schema@.output_state s WHERE s.task = t.id)
       INTO v_ended, v_total FROM @schema@.task t WHERE t.id = p_tasks[i];
     CONTINUE WHEN NOT v_ended AND coalesce(v_total, 0) <= p_places[i];
