@@ -234,7 +234,9 @@ ModelDatabase::Answer ModelDatabase::sweep(const Arguments& arguments) {
   }
   if (data_.recovering_until && *data_.recovering_until <= now()) recovered();
   for (const auto& [id, worker] : data_.workers) {  // claims that were on their way when it was given up
-    if (worker.state == ModelWorker::gone) give_up(worker, true);
+    if (worker.state != ModelWorker::gone) continue;
+    const Lanes more = give_up(worker, true);
+    lanes.insert(lanes.end(), more.begin(), more.end());
   }
   return one({{"ready", counted(lanes)},
               {"removed", 0},
