@@ -159,10 +159,11 @@ class Ending(TaskTestCase):
             with self.subTest(prompt):
                 id = self.submit("test -p fifo || mkfifo fifo; exec 3<>fifo; " + prompt)
                 follower = self.project.popen("task", "output", "-f", id)
-                waiting = self.project.popen("task", "wait", id)
+                waiting = self.project.popen("task", "wait", id, "--trace")
                 self.assertEqual(follower.stdout.readline(), b"up\n")
-                eventually(lambda: self.project.call("daemon.status")["result"]["subsystems"]["ipc"]["clients"] == 3,
-                           what="both of them connected")
+                for line in waiting.stderr:
+                    if b'"task.wait"' in line:
+                        break
                 self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
                 self.assertEqual(follower.communicate(timeout=PATIENCE)[0].decode(), rest)
                 waiting.communicate(timeout=PATIENCE)
