@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The daemon's files: who may open them, how long their names may be, and what happens when they go."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -28,6 +29,16 @@ def exchange(one, other):
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(at_here, os.fsencode(one), at_here, os.fsencode(other), both) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), one)
+
+
+@contextlib.contextmanager
+def held(pid):
+    """The daemon finds all that is done meanwhile at once, and none of it half done."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Watch:
@@ -377,11 +388,15 @@ class NothingIsAcknowledged(ProjectTestCase):
     def assert_refuses(self, remove):
         pid = self.project.start()
         for method, params in self.WRITES:
-            self.project.call("task.submit", params={"prompt": "exec sleep 100", "agent": "shell"})
+            task = self.project.call("task.submit", params={"prompt": "exec sleep 100", "agent": "shell"})["result"]["taskId"]
+            # Until then its keeper makes files, too.
+            eventually(lambda: self.project.call("task.get", params={"taskId": task})["result"]["state"] == "running",
+                       what="a running task")
             with self.project.connect() as client:
                 client.call("ping")
-                remove()
-                client.send(request(method, 1, params=params))
+                with held(pid):
+                    remove()
+                    client.send(request(method, 1, params=params))
                 answer, events = client.answer(1)
                 self.assertEqual(answer.get("error", {}).get("code"), -32003, answer)
                 last = (events + client.ends())[-1]
@@ -415,11 +430,12 @@ class NothingIsAcknowledged(ProjectTestCase):
 class StateFolderGone(ProjectTestCase):
     """`rm -rf` and `git clean` under a running daemon: it says why, stops, and makes nothing anew."""
 
-    def assert_stops(self, remove):
+    def assert_stops(self, remove, at_once=True):
         pid = self.project.start()
         with self.project.connect() as client:
             client.call("ping")
-            remove()
+            with held(pid) if at_once else contextlib.nullcontext():
+                remove()
             messages = client.ends()
         self.assertEqual([message["method"] for message in messages], ["event.daemonStopping"])
         self.assertIn("removed or replaced", messages[0]["params"]["reason"])
@@ -489,7 +505,7 @@ class StateFolderGone(ProjectTestCase):
             os.unlink(os.path.join(self.project.root, ".aiwg"))
             os.mkdir(os.path.join(self.project.root, ".aiwg"))
             self.second = self.project.start()
-        self.assert_stops(replace)
+        self.assert_stops(replace, at_once=False)
         self.assertEqual(self.project.pid(), self.second)
 
     def test_what_became_a_link_leads_elsewhere_where_a_second_daemon_is(self):
@@ -504,7 +520,7 @@ class StateFolderGone(ProjectTestCase):
             os.unlink(above)
             os.mkdir(above)
             self.second = self.project.start()
-        self.assert_stops(replace)
+        self.assert_stops(replace, at_once=False)
         self.assertEqual(self.project.pid(), self.second)
 
     def test_the_folder_above_is_moved(self):
