@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 """Nothing a task starts outlives it, whatever it does; what a task finds when it begins; two daemons beside each other."""
 
-import datetime
 import json
 import os
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
-from task_project import TaskTestCase  # noqa: E402
+from task_project import TaskTestCase, utc  # noqa: E402
 
 # Each leaves processes behind that do their best to get away.
 ESCAPES = {
@@ -26,10 +24,6 @@ ESCAPES = {
     "stopped": "sleep 300 & kill -STOP $!",
     "forgets its environment": "env -i setsid sleep 300 & (env -i sleep 300 &)",
 }
-
-
-def utc(text):
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def stat_of(pid):
@@ -152,10 +146,9 @@ class NothingIsLeft(ContainmentTestCase):
         after = self.submit("true")
         open(go, "w", encoding="ascii").close()
         self.assertEqual(self.wait(id)["state"], "completed")
-        told = time.time()
         record = self.wait(after)
         self.assertEqual(record["state"], "completed")
-        self.assertLess(told, utc(record["startedAt"]), "what is left holds up the end")
+        self.assertLess(self.told_at(id), utc(record["startedAt"]), "what is left holds up the end")
         self.assertGreater(utc(record["startedAt"]) - utc(self.get(id)["completedAt"]), 4)
         self.assert_nothing_left(tree)
 
