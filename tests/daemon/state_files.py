@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import suite  # noqa: E402
 from daemon import Failure, eventually, request  # noqa: E402
-from project import NOBODY, Connection, ProjectTestCase  # noqa: E402
+from project import NOBODY, Connection, ProjectTestCase, held  # noqa: E402
 
 BACK = 30  # seconds; 5 by contract, of a machine that has nothing else to do
 
@@ -29,16 +29,6 @@ def exchange(one, other):
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.renameat2(at_here, os.fsencode(one), at_here, os.fsencode(other), both) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), one)
-
-
-@contextlib.contextmanager
-def held(pid):
-    """The daemon finds all that is done meanwhile at once, and none of it half done."""
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 class Watch:
