@@ -442,6 +442,14 @@ class StateFolderGone(ProjectTestCase):
         self.assertFalse(os.path.exists(self.project.state))
         self.assert_starts_again()
 
+    def test_nothing_is_made_in_it_while_it_is_removed(self):
+        """Or whoever removes it would fail: it is not empty."""
+        def empty():
+            for entry in os.scandir(self.project.state):
+                shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
+        self.assert_stops(empty)
+        self.assertEqual(os.listdir(self.project.state), [])
+
     def test_git_clean(self):
         shutil.rmtree(os.path.join(self.project.root, ".git"))
         git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.org"]
