@@ -386,15 +386,14 @@ class Migrating(ClusterTestCase):
         self.assert_second()
 
     def test_it_waits_for_a_lock_and_nobody_longer_than_5_s_for_it(self):
+        self.assertIn("SET LOCAL lock_timeout = '5s'", self.well("migrate", "--sql", env=self.env).out)
         with server.Session(ONE.conninfo(self.database)) as holder, server.Session(ONE.conninfo(self.database)) as other:
             holder.ask("BEGIN")
             holder.ask(f"SELECT count(*) FROM {self.schema}.task")
             with self.project.popen("cluster", "migrate", env=self.env) as process:
                 server.eventually("it waits for the table", lambda: self.sql(
                     "SELECT 1 FROM pg_locks WHERE NOT granted AND mode = 'AccessExclusiveLock'"))
-                begun = time.monotonic()
-                other.ask(f"SELECT count(*) FROM {self.schema}.task")
-                self.assertLess(time.monotonic() - begun, 6.5, "whoever comes behind it")
+                other.ask(f"SELECT count(*) FROM {self.schema}.task")  # which only the holder's end would end if it had no limit
                 self.assertIsNone(process.poll(), "it goes on trying")
                 holder.ask("COMMIT")
                 self.assertEqual(process.wait(60), 0, process.stderr.read())

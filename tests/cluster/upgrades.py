@@ -10,7 +10,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
@@ -37,11 +36,11 @@ DROP FUNCTION @schema@.read_stats_v1();
 
 
 class Load:
-    """Submits one after the other at two workers, and knows how long the longest took."""
+    """Submits one after the other at two workers, and knows what was refused."""
 
     def __init__(self, workers, path):
         self.workers, self.path = workers, path
-        self.taken, self.refused, self.longest, self.over = {}, [], 0.0, threading.Event()
+        self.taken, self.refused, self.over = {}, [], threading.Event()
         self.thread = threading.Thread(target=self.run)
         self.thread.start()
 
@@ -49,12 +48,10 @@ class Load:
         number = 0
         while not self.over.wait(0.05):
             number += 1
-            begun = time.monotonic()
             try:
                 answer = self.workers[number % 2].ask("task.submit", prompt=f"echo {number} >> {self.path}")
             except (OSError, Failure) as problem:
                 answer = {"error": str(problem)}
-            self.longest = max(self.longest, time.monotonic() - begun)
             if "result" in answer:
                 self.taken[number] = answer["result"]["taskId"]
             else:
@@ -113,7 +110,6 @@ class Upgrades(suite.TestCase):
         eventually(lambda: len(load.taken) > known + 10, what="it goes on")
         load.end()
         self.assertEqual(load.refused, [])
-        self.assertLess(load.longest, 9, "a daemon's calls wait at most 5 s for it")
         for task in load.taken.values():
             self.assertEqual(two.wait(task)["state"], "completed")
         self.assertEqual(sorted(lines(marks)), sorted(map(str, load.taken)))

@@ -407,10 +407,10 @@ class Cost(TopTestCase):
             for i in range(1000):
                 connection.answer(i)
         eventually(lambda: self.project.call("task.stats")["result"]["completed"] == 1000, 4 * PATIENCE, "the tasks")
+        top.wait_for("1000", since=seen)
         draws = bytes(top.terminal.screen.data[seen:]).count(b"\x1b[24;")  # each ends in the last row
         self.assertLessEqual(draws, 10 * (time.monotonic() - began) + 1)
-        self.assertGreater(draws, 1)
-        top.wait_for("1000")
+        self.assertGreater(draws, 0)
         top.type("q")
         self.assertEqual(top.exit_code(), 0)
 

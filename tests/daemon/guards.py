@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import store  # noqa: E402
 import suite  # noqa: E402
 from daemon import PATIENCE, eventually  # noqa: E402
-from project import ProjectTestCase  # noqa: E402
+from project import ProjectTestCase, held  # noqa: E402
 from terminal import Terminal  # noqa: E402
 
 
@@ -230,13 +230,28 @@ class Stops(GuardTestCase):
             self.assert_refused(self.project.run("daemon", "stop", *two), 1, *two)
 
     def test_says_what_it_waits_for(self):
-        self.project.start()
+        pid = self.project.start()
         task = self.submit("trap '' TERM; sleep 60")
         with self.project.popen("daemon", "stop", "--timeout", "5s") as stop:
-            out, err = stop.communicate(timeout=PATIENCE)
+            self.assertEqual(stop.stderr.readline().decode(), f"duet-rpc: waiting for {task}\n")
+            with held(pid):  # or it might stop in time
+                out, err = stop.communicate(timeout=PATIENCE)
         self.assertEqual((stop.returncode, out), (4, b""))
-        self.assertEqual(err.decode().splitlines()[0], f"duet-rpc: waiting for {task}")
-        self.run_well("daemon", "stop", "--force")
+        self.assertIn("is still stopping", err.decode())
+        self.project.wait_gone(pid)
+
+    def test_a_daemon_that_does_not_answer_is_not_said_to_wait_for_its_last_answers(self):
+        pid = self.project.start()
+        self.submit("trap '' TERM; sleep 60")
+        with self.project.popen("daemon", "stop", "--timeout", "4s", "--trace") as stop:
+            for line in stop.stderr:
+                if b'"stopping":true' in line:
+                    break
+            with held(pid):
+                out, err = stop.communicate(timeout=PATIENCE)
+        self.assertEqual((stop.returncode, out), (4, b""))
+        self.assertNotIn("waiting for its", err.decode())
+        self.project.wait_gone(pid)
 
     def test_every_second_on_a_terminal(self):
         self.project.start()

@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import suite  # noqa: E402
 from daemon import PATIENCE, eventually, request  # noqa: E402
-from project import Connection, ProjectTestCase  # noqa: E402
+from project import Connection, ProjectTestCase, held  # noqa: E402
 
 STARTERS = 20
 LANGUAGE_SERVER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "fakes", "language_server.py")
@@ -107,7 +107,8 @@ class FromATask(ProjectTestCase):
         pid = self.start_with_a_slow_end()
         with self.restart() as restart:
             eventually(lambda: "stopping" in self.project.log(), what="it stops")
-            self.write_settings("max_runing = 3\n")
+            with held(pid):
+                self.write_settings("max_runing = 3\n")
             self.project.wait_gone(pid)
             restart.kill()
         self.assertRegex(self.project.log(), r"(?m)^\S+ error the daemon has ended reason=.*config\.toml:1:1: .*max_runing")
@@ -157,12 +158,14 @@ class FromATask(ProjectTestCase):
         task = self.project.run("task", "submit", "echo $$ >pid; exec sleep 1000").out.strip() if stop == "force" else None
         if task:
             eventually(lambda: os.path.exists(os.path.join(self.project.root, "pid")), what="the task runs")
-        with self.restart() as restart:
+        with self.project.connect() as client, self.restart() as restart:
+            client.call("ping")
             eventually(lambda: "info  stopping reason" in self.project.log(), what="it stops")
-            if stop == "force":
-                self.assertEqual(self.project.run("daemon", "stop", "--force").code, 0)
-            else:
-                os.kill(pid, stop)
+            with held(pid):
+                if stop == "force":
+                    client.send(request("daemon.stop", params={"force": True}))
+                else:
+                    os.kill(pid, stop)
             self.project.wait_gone(pid)
             restart.kill()
         self.assertIsNone(self.project.reachable())

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The daemon's files: who may open them, how long their names may be, and what happens when they go."""
 
+import contextlib
 import ctypes
 import json
 import os
@@ -17,7 +18,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import suite  # noqa: E402
 from daemon import Failure, eventually, request  # noqa: E402
-from project import NOBODY, Connection, ProjectTestCase  # noqa: E402
+from project import NOBODY, Connection, ProjectTestCase, held  # noqa: E402
 
 BACK = 30  # seconds; 5 by contract, of a machine that has nothing else to do
 
@@ -377,11 +378,15 @@ class NothingIsAcknowledged(ProjectTestCase):
     def assert_refuses(self, remove):
         pid = self.project.start()
         for method, params in self.WRITES:
-            self.project.call("task.submit", params={"prompt": "exec sleep 100", "agent": "shell"})
+            task = self.project.call("task.submit", params={"prompt": "exec sleep 100", "agent": "shell"})["result"]["taskId"]
+            # Until then its keeper makes files, too.
+            eventually(lambda: self.project.call("task.get", params={"taskId": task})["result"]["state"] == "running",
+                       what="a running task")
             with self.project.connect() as client:
                 client.call("ping")
-                remove()
-                client.send(request(method, 1, params=params))
+                with held(pid):
+                    remove()
+                    client.send(request(method, 1, params=params))
                 answer, events = client.answer(1)
                 self.assertEqual(answer.get("error", {}).get("code"), -32003, answer)
                 last = (events + client.ends())[-1]
@@ -415,11 +420,12 @@ class NothingIsAcknowledged(ProjectTestCase):
 class StateFolderGone(ProjectTestCase):
     """`rm -rf` and `git clean` under a running daemon: it says why, stops, and makes nothing anew."""
 
-    def assert_stops(self, remove):
+    def assert_stops(self, remove, at_once=True):
         pid = self.project.start()
         with self.project.connect() as client:
             client.call("ping")
-            remove()
+            with held(pid) if at_once else contextlib.nullcontext():
+                remove()
             messages = client.ends()
         self.assertEqual([message["method"] for message in messages], ["event.daemonStopping"])
         self.assertIn("removed or replaced", messages[0]["params"]["reason"])
@@ -435,6 +441,14 @@ class StateFolderGone(ProjectTestCase):
         self.assert_stops(lambda: shutil.rmtree(self.project.state))
         self.assertFalse(os.path.exists(self.project.state))
         self.assert_starts_again()
+
+    def test_nothing_is_made_in_it_while_it_is_removed(self):
+        """Or whoever removes it would fail: it is not empty."""
+        def empty():
+            for entry in os.scandir(self.project.state):
+                shutil.rmtree(entry.path) if entry.is_dir() else os.unlink(entry.path)
+        self.assert_stops(empty)
+        self.assertEqual(os.listdir(self.project.state), [])
 
     def test_git_clean(self):
         shutil.rmtree(os.path.join(self.project.root, ".git"))
@@ -489,7 +503,7 @@ class StateFolderGone(ProjectTestCase):
             os.unlink(os.path.join(self.project.root, ".aiwg"))
             os.mkdir(os.path.join(self.project.root, ".aiwg"))
             self.second = self.project.start()
-        self.assert_stops(replace)
+        self.assert_stops(replace, at_once=False)
         self.assertEqual(self.project.pid(), self.second)
 
     def test_what_became_a_link_leads_elsewhere_where_a_second_daemon_is(self):
@@ -504,7 +518,7 @@ class StateFolderGone(ProjectTestCase):
             os.unlink(above)
             os.mkdir(above)
             self.second = self.project.start()
-        self.assert_stops(replace)
+        self.assert_stops(replace, at_once=False)
         self.assertEqual(self.project.pid(), self.second)
 
     def test_the_folder_above_is_moved(self):

@@ -1,5 +1,6 @@
 """A project with its daemon: commands run in it, connections to its socket. Every wait has a deadline."""
 
+import contextlib
 import json
 import os
 import random
@@ -345,6 +346,16 @@ class ProjectTestCase(suite.TestCase):
 
     def assert_answers(self, project=None):
         self.assertTrue((project or self.project).call("ping")["result"]["pong"])
+
+
+@contextlib.contextmanager
+def held(pid):
+    """The daemon finds all that is done meanwhile at once, and none of it half done."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def open_descriptors(pid):

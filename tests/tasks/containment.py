@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 """Nothing a task starts outlives it, whatever it does; what a task finds when it begins; two daemons beside each other."""
 
-import datetime
 import json
 import os
 import signal
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
 from daemon import eventually  # noqa: E402
-from task_project import TaskTestCase  # noqa: E402
+from task_project import TaskTestCase, utc  # noqa: E402
 
 # Each leaves processes behind that do their best to get away.
 ESCAPES = {
@@ -26,10 +24,6 @@ ESCAPES = {
     "stopped": "sleep 300 & kill -STOP $!",
     "forgets its environment": "env -i setsid sleep 300 & (env -i sleep 300 &)",
 }
-
-
-def utc(text):
-    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 def stat_of(pid):
@@ -65,6 +59,20 @@ class ContainmentTestCase(TaskTestCase):
         record = eventually(lambda: (task := self.get(id))["state"] != "queued" and task, what="a running task")
         return id, stat_of(record["pid"])[1]
 
+    def begin_held(self, prompt, **params):
+        """The same with a keeper that stands still until it is told to go on: till then no limit strikes."""
+        held = self.path("held")
+        id = self.submit(f"kill -STOP $PPID\n{prompt.replace('echo ready', 'echo $PPID >held.new; mv held.new held')}", **params)
+        eventually(lambda: os.path.exists(held), what="a task that has begun")
+        with open(held, encoding="ascii") as file:
+            keeper = int(file.read())
+        os.unlink(held)
+        return id, keeper
+
+    def assert_gone(self, keeper):
+        """Soon: it may end behind its daemon, and is then for init to reap."""
+        eventually(lambda: not stat_of(keeper), what="the keeper's end")
+
     def assert_nothing_left(self, processes):
         """Not even a zombie."""
         left = {pid: stat for pid in processes if (stat := stat_of(pid))}
@@ -72,13 +80,13 @@ class ContainmentTestCase(TaskTestCase):
 
 
 class NothingIsLeft(ContainmentTestCase):
-    def check(self, name, end, state, reason=None, **params):
+    def check(self, name, end, state, reason=None, begin=None, **params):
         with self.subTest(escape=name):
-            id, keeper = self.begin(f"{ESCAPES[name]}\necho ready; wait; sleep 300", **params)
+            id, keeper = (begin or self.begin)(f"{ESCAPES[name]}\necho ready; wait; sleep 300", **params)
             # One that forks and ends while the list is read may be missing in it.
             tree = eventually(lambda: len(found := below(keeper)) > 1 and found, what="the task's processes")
             after = self.submit("true")
-            end(id)
+            end(id, keeper)
             record = self.wait(id)
             self.assertEqual((record["state"], (record["error"] or {}).get("reason")), (state, reason), record)
             self.wait(after)  # the only slot was free
@@ -86,12 +94,12 @@ class NothingIsLeft(ContainmentTestCase):
 
     def test_after_a_cancel(self):
         for name in ESCAPES:
-            self.check(name, lambda id: self.call("task.cancel", taskId=id), "cancelled")
+            self.check(name, lambda id, _: self.call("task.cancel", taskId=id), "cancelled")
 
     def test_after_a_time_limit(self):
         for name in ESCAPES:
-            # Its processes have to be there before it strikes.
-            self.check(name, lambda id: None, "failed", "timeout", timeoutSeconds=8 if name == "200 children" else 4)
+            self.check(name, lambda _, keeper: os.kill(keeper, signal.SIGCONT), "failed", "timeout", begin=self.begin_held,
+                       timeoutSeconds=4)
 
     def test_after_the_end(self):
         for name, escape in ESCAPES.items():
@@ -112,7 +120,8 @@ class NothingIsLeft(ContainmentTestCase):
         self.assertGreater(len(tree), 200)
         stopped = self.project.run("daemon", "stop", "--force")
         self.assertEqual(stopped.code, 0, stopped)
-        self.assert_nothing_left(tree | {keeper})
+        self.assert_nothing_left(tree)
+        self.assert_gone(keeper)
         self.pid = self.project.start()
         self.connect()
         record = self.get(id)
@@ -125,7 +134,8 @@ class NothingIsLeft(ContainmentTestCase):
             os.kill(keeper, signal.SIGSTOP)
             end()
             eventually(lambda: not any(stat_of(pid) for pid in tree), what="the end of the task")
-        self.assert_nothing_left(tree | {keeper})
+        self.assert_nothing_left(tree)
+        self.assert_gone(keeper)
 
     def test_the_slot_is_free_only_then(self):
         # The main process ends at once; what ignores TERM goes on for the 5 s until KILL.
@@ -136,10 +146,9 @@ class NothingIsLeft(ContainmentTestCase):
         after = self.submit("true")
         open(go, "w", encoding="ascii").close()
         self.assertEqual(self.wait(id)["state"], "completed")
-        told = time.time()
         record = self.wait(after)
         self.assertEqual(record["state"], "completed")
-        self.assertLess(told, utc(record["startedAt"]), "what is left holds up the end")
+        self.assertLess(self.told_at(id), utc(record["startedAt"]), "what is left holds up the end")
         self.assertGreater(utc(record["startedAt"]) - utc(self.get(id)["completedAt"]), 4)
         self.assert_nothing_left(tree)
 

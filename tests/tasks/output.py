@@ -104,11 +104,12 @@ class Exact(OutputTestCase):
             self.assertEqual(text, "\u20ac\U0001f600x" * 200)
 
     def test_a_grandchild_that_holds_the_pipe_does_not_delay_the_end(self):
-        id = self.submit("sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 1; done' & "
+        id = self.submit("sh -c 'trap \"\" TERM; echo $$ > child; while :; do sleep 0.1; touch alive; done' & "
                          "until [ -s child ]; do sleep 0.05; done; echo out; exit 4")
         record = self.wait(id)
         with open(self.path("child"), encoding="ascii") as file:
-            self.assertTrue(self.project.is_running(int(file.read())), "it has 5 s, and was waited for")
+            self.project.wait_gone(int(file.read()))  # it has 5 s
+        self.assertLess(self.told_at(id), os.stat(self.path("alive")).st_mtime, "it was waited for")
         self.assertEqual((record["state"], record["exitCode"], record["result"]), ("failed", 4, "out\n"))
 
     def test_following_across_restarts_gives_the_file(self):

@@ -11,8 +11,8 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "runner"))
 
 import suite  # noqa: E402
-from daemon import eventually  # noqa: E402
-from project import ProjectTestCase  # noqa: E402
+from daemon import eventually, request  # noqa: E402
+from project import ProjectTestCase, held  # noqa: E402
 
 FILES = ("tasks.db", "tasks.db-wal", "tasks.db-shm")
 PAGE, LOG_HEADER, FRAME_HEADER = 4096, 32, 24  # bytes, of SQLite's files
@@ -152,30 +152,29 @@ class Strange(DamageTestCase):
 
 
 class TakenAway(DamageTestCase):
-    def assert_stops(self, connection):
+    def assert_stops(self, take):
         """Nothing is accepted any more, and the daemon ends."""
-        try:
-            answer = connection.call("task.submit", params={"prompt": "true"})
-            self.assertEqual(answer["error"]["code"], -32003, answer)
-        except OSError:
-            pass  # it has ended already
+        with self.project.connect() as connection:
+            connection.call("ping")
+            with held(self.pid):
+                take()
+                connection.send(request("task.submit", params={"prompt": "true"}))
+            answer = connection.answer(1)[0]
+        self.assertEqual(answer["error"]["code"], -32003, answer)
         eventually(lambda: not self.project.is_running(self.pid), what="the daemon stops")
 
+    def replace(self):
+        shutil.copy(self.file("tasks.db"), self.file("copy"))
+        os.replace(self.file("copy"), self.file("tasks.db"))
+
     def test_a_removed_store_is_noticed(self):
-        with self.project.connect() as connection:
-            os.unlink(self.file("tasks.db"))
-            self.assert_stops(connection)
+        self.assert_stops(lambda: os.unlink(self.file("tasks.db")))
 
     def test_a_replaced_store_is_noticed(self):
-        with self.project.connect() as connection:
-            shutil.copy(self.file("tasks.db"), self.file("copy"))
-            os.replace(self.file("copy"), self.file("tasks.db"))
-            self.assert_stops(connection)
+        self.assert_stops(self.replace)
 
     def test_a_removed_log_is_noticed(self):
-        with self.project.connect() as connection:
-            os.unlink(self.file("tasks.db-wal"))
-            self.assert_stops(connection)
+        self.assert_stops(lambda: os.unlink(self.file("tasks.db-wal")))
 
 
 if __name__ == "__main__":

@@ -126,7 +126,8 @@ class Room(StreamsTestCase):
         id = self.submit(f"head -c {2 * MIB} /dev/zero; touch written; while [ ! -e go ]; do sleep 0.05; done")
         eventually(lambda: os.path.exists(self.path("written")), what="its output")
         self.wait(self.submit("echo x"))
-        self.assertEqual(len(self.call("task.output", taskId=id, limit=4 * MIB)["result"]["data"]), 2 * MIB)
+        # Its writer has ended when all is in the pipe.
+        eventually(lambda: len(self.call("task.output", taskId=id, limit=4 * MIB)["result"]["data"]) == 2 * MIB, what="all of it")
         with open(self.path("go"), "w", encoding="utf-8"):
             pass
         self.wait(id)

@@ -98,7 +98,10 @@ class Killed(SurvivingTestCase):
         self.assertLess(utc(record["completedAt"]), started_again - 1, "not when it was heard of")
 
     def test_its_time_limit_holds_without_a_daemon(self):
-        id, pid = self.begin("sleep 60", timeoutSeconds=5)
+        id = self.submit("echo $$ > begun; mv begun pid; exec sleep 60", timeoutSeconds=5)
+        eventually(lambda: os.path.exists(self.path("pid")), what="a task that has begun")
+        with open(self.path("pid"), encoding="ascii") as file:
+            pid = int(file.read())
         self.kill_daemon()
         self.project.wait_gone(pid)
         self.start_again()

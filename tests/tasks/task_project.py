@@ -1,11 +1,16 @@
 """A project whose daemon runs tasks."""
 
+import datetime
 import os
 
 from daemon import PATIENCE
 from project import ProjectTestCase
 
 ENDED = ("completed", "failed", "cancelled")
+
+
+def utc(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
 
 class TaskTestCase(ProjectTestCase):
@@ -44,6 +49,10 @@ class TaskTestCase(ProjectTestCase):
 
     def get(self, id):
         return self.call("task.get", taskId=id)["result"]
+
+    def told_at(self, id):
+        """When the daemon told of the task's end, by its log: whoever waited for it may have been asleep since."""
+        return utc(self.assert_logged(rf'(?m)^(\S+) \w+ +task (?:completed|failed|cancelled) task="{id}"').group(1))
 
     def wait(self, id):
         record = self.call("task.wait", taskId=id, timeoutSeconds=PATIENCE)["result"]

@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include <boost/json/array.hpp>
+#include <tl/expected.hpp>
 
 #include "app/client/interrupt_note.h"
 #include "app/project/failure.h"
@@ -59,18 +60,38 @@ class WaitingLine {
   bool was_shown_ = false;
 };
 
-// Nothing: the daemon does not answer, or any more.
-std::optional<value> ask_now(DaemonClient& daemon, std::string_view method, std::string_view params) {
+using Answer = std::optional<value>;
+
+struct Late {};
+
+// None: the daemon refuses, or does not answer any more.
+tl::expected<Answer, Late> ask(DaemonClient& daemon, std::string_view method, std::string_view params,
+                               base::Duration patience) {
   if (!daemon.is_connected()) return std::nullopt;
-  const peer::Outcome outcome = daemon.ask(method, params, moment);
+  const peer::Outcome outcome = daemon.ask(method, params, patience);
+  if (outcome.cause == peer::Outcome::Cause::timed_out) return tl::unexpected(Late());
   if (outcome.cause != peer::Outcome::Cause::answered) return std::nullopt;
   return rpc::parse_value(outcome.result);
 }
 
+tl::expected<std::vector<std::string>, Late> ask_for_tasks(DaemonClient& daemon, base::Duration patience) {
+  std::vector<std::string> ids;
+  const auto answer = ask(daemon, "task.list", R"({"state":"running","limit":1000})", patience);
+  if (!answer) return tl::unexpected(answer.error());
+  if (!*answer || !(*answer)->is_array()) return ids;
+  for (const value& task : (*answer)->get_array()) ids.emplace_back(task.at("id").as_string());
+  std::ranges::reverse(ids);  // the newest came first
+  return ids;
+}
+
+// Empty: it is too slow to tell.
 std::string what_it_waits_for(DaemonClient& daemon) {
-  if (const std::string tasks = in_words(running_tasks(daemon)); !tasks.empty()) return "for " + tasks;
-  const std::optional<value> servers = ask_now(daemon, "lsp.list", {});
-  const bool has_servers = servers && !servers->at("servers").as_array().empty();
+  const auto tasks = ask_for_tasks(daemon, moment);
+  if (!tasks) return {};
+  if (!tasks->empty()) return "for " + in_words(*tasks);
+  const auto servers = ask(daemon, "lsp.list", {}, moment);
+  if (!servers) return {};
+  const bool has_servers = *servers && !(*servers)->at("servers").as_array().empty();
   return has_servers ? "for its language servers" : "for its last answers";
 }
 
@@ -102,6 +123,7 @@ HasEnded end_of_connection(DaemonClient& daemon) {
 
 void wait_for_end(DaemonClient& daemon, const HasEnded& has_ended, base::Duration patience) {
   WaitingLine line(daemon);
+  std::string known;
   const Clock::time_point begun = Clock::now();
   for (;;) {
     const base::Duration waited = Clock::now() - begun;
@@ -109,9 +131,9 @@ void wait_for_end(DaemonClient& daemon, const HasEnded& has_ended, base::Duratio
     if (has_ended(std::chrono::ceil<std::chrono::milliseconds>(left))) return;
     const base::Duration now = Clock::now() - begun;
     if (now >= patience) return;
-    if (now >= between_words) {
-      line.show("waiting " + what_it_waits_for(daemon), std::chrono::floor<std::chrono::seconds>(now));
-    }
+    if (now < between_words) continue;
+    if (const std::string told = what_it_waits_for(daemon); !told.empty()) known = told;
+    if (!known.empty()) line.show("waiting " + known, std::chrono::floor<std::chrono::seconds>(now));
   }
 }
 
@@ -139,12 +161,7 @@ base::Fd process_of(pid_t pid, const char* consequence) {
 }  // namespace
 
 std::vector<std::string> running_tasks(DaemonClient& daemon) {
-  std::vector<std::string> ids;
-  const std::optional<value> tasks = ask_now(daemon, "task.list", R"({"state":"running","limit":1000})");
-  if (!tasks || !tasks->is_array()) return ids;
-  for (const value& task : tasks->get_array()) ids.emplace_back(task.at("id").as_string());
-  std::ranges::reverse(ids);  // the newest came first
-  return ids;
+  return ask_for_tasks(daemon, daemon.patience()).value_or(std::vector<std::string>());
 }
 
 std::string in_words(const std::vector<std::string>& ids) {

@@ -12,7 +12,7 @@
 
 namespace duet::app {
 
-/// The ids of the tasks that run, as far as the daemon tells in a moment.
+/// The ids of the tasks that run, as far as the daemon tells in time.
 std::vector<std::string> running_tasks(DaemonClient& daemon);
 
 /// `task-1, task-2 and 3 more`; empty for none.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -13,6 +14,7 @@
 #include <boost/json/object.hpp>
 
 #include "app/client/daemon_client.h"
+#include "app/project/failure.h"
 #include "app/view/task_view.h"
 #include "duet/rpc/value.h"
 
@@ -51,11 +53,14 @@ std::string new_submit_key() {
 std::string submit_until_certain(DaemonClient& daemon, const std::string& params) {
   using namespace std::chrono_literals;
   const base::TimePoint end = daemon.client().loop().now() + daemon.patience();
+  std::optional<Failure> doubt;
   while (true) {
     const base::Duration left = end - daemon.client().loop().now();
     peer::Outcome outcome = daemon.ask("task.submit", params, std::max<base::Duration>(left, 1ms));
     if (outcome.cause == peer::Outcome::Cause::answered) return std::move(outcome.result);
-    if (!is_uncertain(outcome) || left <= 200ms) throw DaemonClient::failure_of("task.submit", outcome);
+    if (outcome.cause == peer::Outcome::Cause::timed_out && doubt) throw *doubt;
+    doubt = DaemonClient::failure_of("task.submit", outcome);
+    if (!is_uncertain(outcome) || left <= 200ms) throw *doubt;
     std::this_thread::sleep_for(200ms);  // the daemon has waited 10 s for its database already
   }
 }

@@ -356,7 +356,7 @@ void ProjectDaemon::tell_watchdog() {
 
 void ProjectDaemon::run() noexcept {
   loop_.run();
-  metrics_.save();
+  if (!*context_.makes_no_file && context_.lock.is_in_place(context_.project)) metrics_.save();
 }
 
 // A daemon whose successor could not start refuses to be restarted, and goes on.
@@ -409,13 +409,11 @@ void ProjectDaemon::note_use() {
 bool ProjectDaemon::look_at_files() {
   if (end_.has_begun()) return true;
   if (!context_.lock.is_in_place(context_.project)) {
-    log_.error("the state folder was removed or replaced");
-    stop("the state folder was removed or replaced", {.force = true});
+    stop_without_files("the state folder was removed or replaced");
     return true;
   }
   if (!tasks_.store().is_in_place()) {
-    log_.error("the store was removed or replaced");
-    stop("the store was removed or replaced", {.force = true});
+    stop_without_files("the store was removed or replaced");
     return true;
   }
   if (server_.is_reachable()) return true;
@@ -431,9 +429,17 @@ bool ProjectDaemon::look_at_files() {
   return true;
 }
 
+// Whoever removes the folder would find a file in it that was not there when they looked.
+void ProjectDaemon::stop_without_files(const std::string& reason) {
+  *context_.makes_no_file = true;
+  log_.error(reason);
+  stop(reason, {.force = true});
+}
+
 void ProjectDaemon::take_store_health(const task::Store::Health& health) {
   problems_.set("store", health.problem);
   if (health.lost) {
+    *context_.makes_no_file = true;
     log_.error("the store was removed or replaced", {{"what", health.problem}});
     return stop("the store was removed or replaced", {.force = true});
   }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <map>
+#include <memory>
 #include <string>
 
 #include <boost/json/array.hpp>
@@ -72,6 +74,8 @@ class ProjectDaemon {
     std::optional<LastEnd> last_end = {};        ///< of the daemon before, if it was not stopped
     std::optional<base::Duration> idle = {};     ///< it ends when nobody has used it for so long
     std::optional<std::string> started_by = {};  ///< what has started it, if that said so
+    /// Its folder is being removed: to make a file there now would leave it half removed.
+    std::shared_ptr<std::atomic<bool>> makes_no_file = std::make_shared<std::atomic<bool>>(false);
   };
 
   /// Throws Failure.
@@ -105,6 +109,7 @@ class ProjectDaemon {
   void listen(const std::function<void()>& attempt);
   void tell_watchdog();
   bool look_at_files();
+  void stop_without_files(const std::string& reason);
   bool is_used() const;
   void note_use();
   void forget_caller(std::uint64_t number);

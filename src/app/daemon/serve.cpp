@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -59,12 +60,14 @@ class Starter {
   bool detached_;
 };
 
-LogSetup daemon_log(const CommandLine& line, const StateFolder& folder, bool detached) {
+LogSetup daemon_log(const CommandLine& line, const StateFolder& folder, bool detached,
+                    std::shared_ptr<const std::atomic<bool>> makes_no_file) {
   const std::string own = folder.path_of(log_name);
   const bool coloured = colour_wanted(STDERR_FILENO, line.no_color);
   const char* const file = detached ? own.c_str() : std::getenv("DUET_RPC_LOG");
   // A line for each task: tens of thousands a second must not be as many system calls.
-  LogSetup setup = set_up_log(file, line.log_level, coloured, {.joins_lines = true});
+  LogSetup setup =
+      set_up_log(file, line.log_level, coloured, {.joins_lines = true, .makes_no_file = std::move(makes_no_file)});
   if (!line.log_level) setup.level = base::Level::info;
   if (detached) setup.sink_name = log_name;
   return setup;
@@ -163,7 +166,8 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
   folder.write_small(version_name, std::string(kVersion) + '\n');
 
   const bool detached = starter.is_waiting();
-  LogSetup setup = daemon_log(line, folder, detached);
+  const auto makes_no_file = std::make_shared<std::atomic<bool>>(false);
+  LogSetup setup = daemon_log(line, folder, detached, makes_no_file);
   const bool in_file = setup.sink_name != "stderr";
   const LastWords last_words(folder, detached ? folder.path_of(log_name) : in_file ? setup.sink_name : "");
   base::Log log(std::move(setup.sink), setup.level);
@@ -186,7 +190,8 @@ int serve(const CommandLine& line, Starter& starter, mode_t mask) {
                           .descriptors = descriptors,
                           .last_end = last_end,
                           .idle = line.duration("idle"),
-                          .started_by = line.text("started-by")},
+                          .started_by = line.text("started-by"),
+                          .makes_no_file = makes_no_file},
                          std::move(settings));
     daemon.open();
     last_words.forget_earlier();

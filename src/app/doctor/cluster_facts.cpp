@@ -216,12 +216,14 @@ class Examination {
         "c.relnamespace WHERE n.nspname = $1 AND NOT i.indisvalid");
   }
 
-  // To oneself, on a channel of one's own.
+  // To oneself, on a channel of one's own: what wakes comes before the answer to whatever is asked next.
   void probe() {
     const std::string channel = schema_ + "_doctor_" + std::to_string(getpid());
     facts_.wakes = false;
-    if (!session_.run("LISTEN " + channel) || !session_.run("NOTIFY " + channel)) return;
-    facts_.wakes = session_.await_notification(std::chrono::seconds(2)).has_value();
+    for (const std::string& text : {"LISTEN " + channel, "NOTIFY " + channel, std::string("SELECT 1")}) {
+      if (!session_.run(text)) return;
+    }
+    facts_.wakes = session_.await_notification(std::chrono::milliseconds(0)).has_value();
   }
 
   AdminSession& session_;

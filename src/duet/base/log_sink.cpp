@@ -81,6 +81,7 @@ class FileSink final : public LogSink {
  private:
   /// Sees to it that the next line goes to the right file. False: there is none to write to.
   bool tend(std::size_t incoming) {
+    if (limits_.makes_no_file && *limits_.makes_no_file) return true;
     struct stat mine {};
     if (::fstat(writer_.fd(), &mine) != 0 || !S_ISREG(mine.st_mode)) return true;
     if (mine.st_nlink == 0) return reopen();

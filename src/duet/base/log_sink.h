@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -35,6 +36,8 @@ struct LogFileLimits {
   int keep = 3;                          // FILE.1, the newest, to FILE.3; at least one
   std::chrono::milliseconds look_every{250};
   bool joins_lines = false;  // see LogSink
+  /// While it is true no file is made: lines go on to the one there was.
+  std::shared_ptr<const std::atomic<bool>> makes_no_file = {};
 };
 
 struct OpenedLogFile {

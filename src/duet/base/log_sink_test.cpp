@@ -206,6 +206,18 @@ TEST_F(LogFile, ThatWasDeletedIsOpenedAnewAtOnce) {
   EXPECT_EQ(content(path_), "b\n");
 }
 
+TEST_F(LogFile, IsNotMadeAnewWhereNoFileIsToBeMade) {
+  const auto none = std::make_shared<std::atomic<bool>>(false);
+  const auto sink = open({.makes_no_file = none});
+  sink->write("a\n");
+  *none = true;
+  EXPECT_EQ(sink->write("b\n"), 2u);
+  EXPECT_EQ(content(path_), "a\nb\n");
+  fs::remove(path_);
+  EXPECT_EQ(sink->write("c\n"), 2u);
+  EXPECT_FALSE(fs::exists(path_));
+}
+
 TEST_F(LogFile, LosesLinesWhileItsFolderIsGone) {
   path_ = folder_ / "deep" / "rpc.log";
   fs::create_directory(path_.parent_path());
@@ -288,7 +300,7 @@ TEST_F(LogFile, InAFolderThatIsHeldOpenGoesWithIt) {
 
 TEST_F(LogFile, SharedByTwoLogsLosesAndTearsNoLine) {
   constexpr int lines = 3000;
-  constexpr LogFileLimits limits{.rotate_at = 150'000};
+  const LogFileLimits limits{.rotate_at = 150'000};
   const auto write_lines = [&](int writer) {
     Log log(open(limits), Level::info, {.queue_bytes = 10'000'000, .flush = 20s});
     for (int i = 0; i < lines; ++i) {
