@@ -176,8 +176,9 @@ void ClusterTruth::check_lost(const ModelTask& task) {
   const Run* const run = last_run(task);
   if (run == nullptr) {
     const std::pair run_id{static_cast<task::TaskId>(task.id), static_cast<std::uint32_t>(task.attempts)};
-    // Of what it had claimed a daemon that comes in a failover does not know whether it ran.
-    const bool may_have_run = has_failed_over_ && task.is_for(task::OnLost::fail);
+    // Of what it had claimed before a failover a daemon that comes then does not know whether it ran.
+    const bool is_of_before = has_failed_over_ && task.fence.value_or(0) <= database_.data().renewed_fence;
+    const bool may_have_run = is_of_before && task.is_for(task::OnLost::fail);
     if (!dead_keepers_.contains(run_id) && !may_have_run) fail(name_of(task.id) + " is called lost, but never ran");
     return;
   }

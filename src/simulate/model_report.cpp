@@ -235,7 +235,7 @@ void ModelDatabase::not_running(ReportCall& call, const Arguments& arguments, st
   ModelTask* const task = find(id);
   const bool is_lost = task != nullptr && task->state == ModelTask::failed && task->reason == task::Reason::lost;
   const bool is_his = task != nullptr && task->worker == call.worker.id && task->fence == fence;
-  const bool is_same = is_lost && task->exit_code == arguments.number(codes, i) &&
+  const bool is_same = is_lost && is_his && task->exit_code == arguments.number(codes, i) &&
                        task->signal == arguments.element(signals, i);  // it is told again
   if (is_lost && task->fence == fence && task->late.empty() && !is_same) {
     const auto owner = data_.workers.find(task->worker);

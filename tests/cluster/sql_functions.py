@@ -538,6 +538,12 @@ class Report(QueueTest):
         self.one.end(claims[2])
         self.assertEqual(read(5, 5, 0), [(ids[0], None, None, None, None), (ids[2], COMPLETED, None, None, None)])
 
+    def test_the_state_of_a_task_is_told_once_for_all_its_pieces(self):
+        claim = self.started()
+        self.one.report(output=[{"task": claim.id, "fence": claim.fence, "attempt": 1, "offset": at, "bytes": "eA==", "total": at + 1} for at in range(100)])
+        rows = self.one.call("read_outputs_v1", [claim.id], [0], 1 << 20)
+        self.assertEqual((len(rows), [row[1] is None for row in rows]), (100, [False] + 99 * [True]))
+
     def test_a_piece_of_output_is_no_longer_than_readers_look_back(self):
         self.one.submit()
         claim, = self.one.claim()

@@ -407,6 +407,12 @@ class Upkeep(QueueTest):
         self.assertEqual(self.one.ask("SELECT l.grp, l.retired_at > now() - interval '1 hour' FROM duet.lane l"
                                       " JOIN duet.task t ON t.lane = l.id WHERE t.state = 2 ORDER BY l.id"), [["g0", None], ["g1", "t"]])
 
+    def test_many_tasks_leave_a_retired_lane_in_sweeps_right_behind_each_other(self):
+        self.one.submit_all(*[{"group": "rare"} for _ in range(250)])
+        self.one.ask("UPDATE duet.lane SET retired_at = now() RETURNING id")
+        self.sweep()
+        self.assertEqual(self.one.one("SELECT count(DISTINCT lane) || ' ' || count(*) FROM duet.task WHERE lane = 2"), "1 250")
+
     def test_who_queues_a_task_in_a_retired_lane_finds_it_where_such_tasks_go_now(self):
         held, ready = self.one.submit(group="a"), self.one.submit(group="b")
         self.one.do("hold_v1", held, True)

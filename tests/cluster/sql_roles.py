@@ -164,7 +164,7 @@ class Roles(unittest.TestCase):
                     with self.assertRaises(server.SqlError) as caught:
                         late.call(function, *more)
                     self.assertEqual(caught.exception.code, "DU002")
-                    self.assertIn("ALTER ROLE login_duet_worker RESET default_transaction_isolation", caught.exception.message)
+                    self.assertIn("ALTER ROLE login_duet_worker SET default_transaction_isolation = 'read committed'", caught.exception.message)
             worker.ask(f"SET default_transaction_isolation = '{isolation}'")
             for call in (worker.submit, lambda: worker.submit_all({}, {}), lambda: worker.start(claim)):
                 if not is_refused:

@@ -140,7 +140,7 @@ CREATE FUNCTION @schema@.check_isolation() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF current_setting('transaction_isolation') IN ('repeatable read', 'serializable') THEN
     RAISE EXCEPTION 'isolation: transactions are % here, and the queue needs read committed: '
-      'ALTER ROLE % RESET default_transaction_isolation, or the same of the database', current_setting('transaction_isolation'),
+      'ALTER ROLE % SET default_transaction_isolation = ''read committed'', and have a pooler connect anew', current_setting('transaction_isolation'),
       quote_ident(session_user) USING ERRCODE = 'DU002';
   END IF;
 END $$;

@@ -352,7 +352,7 @@ BEGIN
   FROM unnest(p_tasks, p_fences, p_codes, p_signals, p_ended_ago) AS a(task, fence, code, sig, ended_ago)
   WHERE t.id = a.task AND t.id = ANY (p_tasks) AND t.id <> ALL (p_seen) AND t.state = 4 AND t.error_reason = 4
     AND t.fence = a.fence
-    AND t.late IS NULL AND (t.exit_code, t.signal) IS DISTINCT FROM (a.code, a.sig)
+    AND t.late IS NULL AND (t.worker <> p_worker OR (t.exit_code, t.signal) IS DISTINCT FROM (a.code, a.sig))
     AND (t.worker = p_worker OR EXISTS (  -- who was given up has come back as another worker of the same name
       SELECT FROM @schema@.worker o JOIN @schema@.worker n ON n.name = o.name WHERE o.id = t.worker
         AND n.id = p_worker));

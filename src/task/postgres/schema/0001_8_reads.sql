@@ -339,8 +339,8 @@ BEGIN
 END $$;
 
 -- What is new of many tasks, each from its place on: rows as of read_output_v1, at least one of each that has something
--- new or has ended, or is not there any more (without a state). Without a place only the state. A row with an empty state
--- is of the first one for which there was no room.
+-- new or has ended, or is not there any more. The first row of each has its state, NULL if it is not there. Without a place
+-- only that. A row with an empty state is of the first one for which there was no room.
 CREATE FUNCTION @schema@.read_outputs_v1(p_tasks bigint[], p_places bigint[], p_most bigint)
 RETURNS TABLE(task bigint, told text, attempt integer, start bigint, bytes bytea, marks text)
   LANGUAGE plpgsql STABLE SECURITY DEFINER
@@ -352,18 +352,28 @@ DECLARE
   v_left bigint := least(p_most, 16777216);
   v_ended boolean;
   v_total bigint;
+  r record;
 BEGIN
   FOR i IN 1..least(coalesce(array_length(p_tasks, 1), 0), 10000) LOOP
+    task := p_tasks[i];
     IF v_left <= 0 THEN
-      RETURN QUERY SELECT p_tasks[i], ''::text, NULL::integer, NULL::bigint, NULL::bytea, NULL::text;
+      told := '';
+      attempt := NULL; start := NULL; bytes := NULL; marks := NULL;
+      RETURN NEXT;
       EXIT;
     END IF;
     SELECT t.state >= 3, (SELECT sum(s.total) FROM @schema@.output_state s WHERE s.task = t.id)
       INTO v_ended, v_total FROM @schema@.task t WHERE t.id = p_tasks[i];
     CONTINUE WHEN NOT v_ended AND coalesce(v_total, 0) <= p_places[i];
-    RETURN QUERY SELECT p_tasks[i], @schema@.read_output_state_v1(p_tasks[i]), r.attempt, r.start, r.bytes, r.marks
-      FROM (VALUES (1)) one(row) LEFT JOIN @schema@.read_output_v1(p_tasks[i], p_places[i], 65536) r ON true;
-    v_left := v_left - least(greatest(coalesce(v_total - p_places[i], 0), 0), 65536);
+    told := @schema@.read_output_state_v1(p_tasks[i]);
+    v_left := v_left - coalesce(octet_length(told), 0);
+    FOR r IN SELECT o.attempt, o.start, o.bytes, o.marks FROM (VALUES (1)) one(row)
+      LEFT JOIN @schema@.read_output_v1(p_tasks[i], p_places[i], 65536) o ON true LOOP
+      attempt := r.attempt; start := r.start; bytes := r.bytes; marks := r.marks;
+      RETURN NEXT;
+      told := NULL;
+      v_left := v_left - coalesce(octet_length(r.bytes), 0);
+    END LOOP;
   END LOOP;
 END $$;
 

@@ -67,7 +67,8 @@ SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan S
 SET enable_mergejoin = off AS $$
 DECLARE
   v_now timestamptz := clock_timestamp();
-  v_moved integer[];
+  v_moved integer[];  -- the lanes of ready tasks
+  v_leaving bigint;
   v_lanes integer[];
   v_left integer[];
   v_removed integer;
@@ -76,14 +77,15 @@ DECLARE
 BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM set_config('synchronous_commit', 'local', true), @schema@.wait_for_nobody();
-  v_moved := @schema@.tidy_lanes(v_now);  -- first: what it moves to other lanes may be due
+  SELECT l.ready, l.moved INTO v_moved, v_leaving FROM @schema@.leave_retired_lanes() l;  -- first: they may be due
   v_lanes := @schema@.make_ready(v_now);
   PERFORM @schema@.end_holds(v_now);
   SELECT l.removed, l.freed INTO v_removed, v_freed FROM @schema@.let_go(v_now) l;
   v_events := @schema@.trim_events(v_now);
   v_left := @schema@.tidy_workers(v_now);
+  PERFORM @schema@.tidy_lanes(v_now);  -- last: whoever makes a lane waits for it
   RETURN concat('{"ready":', @schema@.counted(v_moved || v_lanes || v_left), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
-    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_freed >= 100 OR v_events >= 1000), ',"nextDueMs":',
+    to_json(cardinality(v_lanes) = 1000 OR coalesce(v_leaving, 0) >= 100 OR v_removed >= 100 OR v_freed >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.next_due(v_now), -1), '}');
 END $$;
 
@@ -257,12 +259,21 @@ EXCEPTION WHEN lock_not_available THEN
   RETURN '{}';
 END $$;
 
+-- Tasks that are left in retired lanes, where nobody looks.
+CREATE FUNCTION @schema@.leave_retired_lanes() RETURNS TABLE(ready integer[], moved bigint) LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM FROM @schema@.lane l WHERE l.retired_at IS NOT NULL LIMIT 1;
+  IF FOUND THEN
+    RETURN QUERY SELECT l.ready, l.moved FROM @schema@.leave_lanes(@schema@.queued_lanes()) l;
+  END IF;
+EXCEPTION WHEN lock_not_available THEN
+  NULL;  -- the next sweep
+END $$;
+
 -- Lanes that nobody needs, if there are more than the queue was made for. One look for each: the planner must not read all
--- tasks that wait. Those that are retired may be many, and are reached by when they were: records name them. Returns the lanes
--- to which ready tasks of theirs were moved.
-CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS integer[] LANGUAGE plpgsql AS $$
+-- tasks that wait. Those that are retired may be many, and are reached by when they were: records name them.
+CREATE FUNCTION @schema@.tidy_lanes(p_now timestamptz) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-  v_moved integer[] := '{}';
   v_running integer[] := ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2);
   v_before timestamptz := least(p_now, @schema@.oldest_end()) - interval '1 day';  -- clocks are put back
   v_unneeded integer[];  -- what was claimed meanwhile is seen when it runs
@@ -270,7 +281,6 @@ DECLARE
 BEGIN
   PERFORM FROM @schema@.lane l WHERE l.retired_at IS NOT NULL LIMIT 1;
   IF FOUND THEN
-    v_moved := @schema@.leave_lanes(@schema@.queued_lanes());
     -- The record of what still runs there will name it.
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.id = ANY (v_running) AND l.retired_at < p_now - interval '1 hour';
     v_unneeded := ARRAY(SELECT o.id FROM @schema@.lane o WHERE o.retired_at < v_before AND o.id <> ALL (v_running)
@@ -284,9 +294,8 @@ BEGIN
     UPDATE @schema@.lane l SET retired_at = p_now WHERE l.retired_at IS NULL AND l.id = ANY (v_unneeded)
       AND l.id <> ALL (ARRAY(SELECT t.lane FROM @schema@.task t WHERE t.state = 2));
   END IF;
-  RETURN v_moved;
 EXCEPTION WHEN lock_not_available THEN
-  RETURN '{}';
+  NULL;
 END $$;
 
 -- Lanes that have tasks which are ready or wait, each found behind the one before it.
@@ -318,9 +327,8 @@ END $$;
 
 -- A task that was on its way while its lane was retired goes where such tasks go now. Not one that runs: what its worker reports
 -- meanwhile would not see a lane that is made here.
-CREATE FUNCTION @schema@.leave_lanes(p_lanes integer[]) RETURNS integer[] LANGUAGE plpgsql AS $$
+CREATE FUNCTION @schema@.leave_lanes(p_lanes integer[]) RETURNS TABLE(ready integer[], moved bigint) LANGUAGE plpgsql AS $$
 DECLARE
-  v_ready integer[];
   v_retired integer[] := ARRAY(SELECT l.id FROM @schema@.lane l WHERE l.id = ANY (p_lanes) AND l.retired_at IS NOT NULL);
   v_tasks bigint[] := ARRAY(SELECT t.id FROM unnest(v_retired) AS u(lane) CROSS JOIN LATERAL (
       (SELECT o.id FROM @schema@.task o WHERE o.lane = u.lane AND o.state = 1 LIMIT 100)
@@ -328,9 +336,8 @@ DECLARE
 BEGIN
   v_tasks := ARRAY(SELECT t.id FROM @schema@.task t WHERE t.id = ANY (v_tasks) AND t.state + 0 < 2
     AND t.lane = ANY (v_retired) ORDER BY t.id FOR NO KEY UPDATE SKIP LOCKED);
-  WITH moved AS (
+  RETURN QUERY WITH gone AS (
     UPDATE @schema@.task t SET lane = @schema@.lane_in_group(l.id, l.grp) FROM @schema@.lane l
     WHERE t.id = ANY (v_tasks) AND l.id = t.lane AND l.retired_at IS NOT NULL RETURNING t.lane, t.state)
-  SELECT array_agg(m.lane) FILTER (WHERE m.state = 1) INTO v_ready FROM moved m;
-  RETURN v_ready;
+  SELECT array_agg(g.lane) FILTER (WHERE g.state = 1), count(*) FROM gone g;
 END $$;
