@@ -166,22 +166,18 @@ TEST_F(DatabaseTest, WakeUpsAreProvenAndComeAlsoAfterAReconnect) {
 }
 
 TEST_F(DatabaseTest, AnOverdueCallIsAskedAfterOnTheOtherConnectionAndNoThirdOneIsOpened) {
-  begin(0, {.link = {.inquiry = 10s}});
-  ASSERT_TRUE(await_ups(1) && await_proven());
-  const auto holder = server().open();
-  ASSERT_TRUE(holder->run("SELECT pg_advisory_lock(1)"));
-  const auto slow = send(Way::work, "lock", {});
-  clock_.skip(Link::Options().patience);
+  begin(0, {.link = {.patience = 500ms, .inquiry = 10s}});
+  ASSERT_TRUE(await_ups(1));
+  const auto slow = send(Way::work, "sleep", {"2.5"});
   const Answer late = await(slow);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, Fault::Kind::unknown);
-  EXPECT_EQ(connections(), "3") << "with the holder's";
+  EXPECT_EQ(connections(), "2");
   EXPECT_TRUE(turn_until(loop_, [&] { return call(Way::watch, "twice", {"1"}).has_value(); }))
       << "the other one goes on";
-  ASSERT_TRUE(holder->run("SELECT pg_advisory_unlock(1)"));
   ASSERT_TRUE(turn_until(loop_, [&] { return call(Way::work, "twice", {"3"}).has_value(); }));
   EXPECT_TRUE(troubles_.empty()) << troubles_[0];
-  EXPECT_EQ(connections(), "3");
+  EXPECT_EQ(connections(), "2");
 }
 
 TEST_F(DatabaseTest, ReadsDoNotWaitBehindASlowCall) {

@@ -212,8 +212,8 @@ TEST_F(LinkTest, AnOverdueCallIsUnknownAndItsConnectionGivenUpWhenNobodyKnowsOfI
   connect_through_proxy({.inquiry = 100ms});
   proxy_->to_client.mode = Proxy::Mode::drop;
   EXPECT_EQ(kind(ask_too_late("SELECT 1")), Fault::Kind::unknown);
+  proxy_->pass();  // for the next connection
   ASSERT_TRUE(turn_until(loop_, [&] { return downs_ > 0; }));
-  proxy_->pass();
   EXPECT_TRUE(await_ups(2));
 }
 
