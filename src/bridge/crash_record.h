@@ -15,8 +15,9 @@ namespace duet::bridge {
 class CrashRecord {
  public:
   static constexpr int most_crashes = 3;  ///< a request in flight in so many in a row is refused
-  static constexpr base::Duration first_wait = std::chrono::seconds(1);
   static constexpr base::Duration longest_wait = std::chrono::seconds(30);
+
+  explicit CrashRecord(base::Duration first_wait = Patience().restart) : first_wait_(first_wait) {}
 
   /// `served`: how long it had been ready. One that lasted longer than the longest wait starts the count anew.
   /// Returns how long to wait before the next start.
@@ -33,9 +34,9 @@ class CrashRecord {
       if (count >= most_crashes) seen[mark] = count;
     }
     crashes_ = std::move(seen);
-    base::Duration wait = first_wait;
+    base::Duration wait = first_wait_;
     for (int i = 1; i < failures_ && wait < longest_wait; ++i) wait *= 2;
-    return std::min(wait, longest_wait);
+    return std::min(wait, std::max(first_wait_, longest_wait));
   }
 
   void note_answer(RequestMark mark) {
@@ -47,9 +48,10 @@ class CrashRecord {
   }
   int failures() const { return failures_; }
   /// Somebody has stopped the server by hand: a new beginning.
-  void forget() { *this = {}; }
+  void forget() { *this = CrashRecord(first_wait_); }
 
  private:
+  base::Duration first_wait_;
   int failures_ = 0;
   std::map<RequestMark, int> crashes_;
 };

@@ -26,11 +26,13 @@ namespace duet::bridge {
 /// The scripted server of tests/fakes, with a loop and a folder of its own.
 class FakeServerTest : public testing::Test {
  protected:
-  FakeServerTest() : program_(open(DUET_RPC_PROGRAM, O_PATH | O_CLOEXEC)) {
+  explicit FakeServerTest(base::Clock& clock = base::system_clock())
+      : loop(clock), program_(open(DUET_RPC_PROGRAM, O_PATH | O_CLOEXEC)) {
     signal(SIGPIPE, SIG_IGN);
     settings.guard.executable = program_.get();
     settings.environment = process::current_environment();
     settings.client_version = "1.2.3";
+    settings.patience.closing = std::chrono::hours(1);
   }
 
   Definition fake(std::vector<std::string> options = {}, const std::string& name = "fake") const {
@@ -45,10 +47,11 @@ class FakeServerTest : public testing::Test {
 
   /// Turns the loop until `done`; false if that takes too long.
   bool turn_until(const std::function<bool()>& done, std::chrono::milliseconds patience = transport::test_patience) {
-    const base::TimePoint deadline = loop.now() + patience;
+    const base::TimePoint deadline = base::system_clock().now() + patience;
     while (!done()) {
-      if (loop.now() >= deadline) return false;
-      loop.turn(std::min(deadline, loop.now() + std::chrono::milliseconds(20)));
+      const base::Duration left = deadline - base::system_clock().now();
+      if (left <= base::Duration::zero()) return false;
+      loop.turn(std::min<base::Duration>(left, std::chrono::milliseconds(20)));
     }
     return true;
   }

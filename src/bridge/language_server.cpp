@@ -50,6 +50,7 @@ LanguageServer::LanguageServer(transport::Loop& loop, base::Log& log, Definition
       definition_(std::move(definition)),
       root_(std::move(root)),
       settings_(settings),
+      crashes_(settings.patience.restart),
       next_start_(loop.now()),
       documents_([this](std::string_view method, const std::string& params) { session_->notify(method, params); }),
       diagnostics_(documents_) {}

@@ -64,6 +64,12 @@ ServerProcess::~ServerProcess() {
   if (poll(&ended, 1, most_wait_ms) == 0) process::kill_descendants(guard_pid());  // and the guard goes with the child
 }
 
+bool ServerProcess::server_has_ended() const {
+  if (phase_ != Phase::running) return phase_ == Phase::ended;
+  const auto now = process::read_process(pid_);
+  return !server_ || !now || now->start_ticks != server_->start_ticks || now->is_zombie();
+}
+
 void ServerProcess::end() {
   order("end");
   expect_end();

@@ -47,6 +47,8 @@ class ServerProcess {
   std::string error_output() { return child_->error_output(); }
   pid_t pid() const { return pid_; }                 ///< of the server; 0 until it has started
   pid_t guard_pid() const { return child_->pid(); }  ///< the root of the tree
+  /// Whether the server has started and ended, though the guard may not have told its end yet.
+  bool server_has_ended() const;
 
   /// TERM to the whole tree, KILL to what is left after 2 s.
   void end();
@@ -78,7 +80,7 @@ class ServerProcess {
   enum class Phase : std::uint8_t { starting, running, ended };
   Phase phase_ = Phase::starting;
   pid_t pid_ = 0;
-  std::optional<process::ProcessEntry> server_;  // as it was when it had started, if it was still there
+  std::optional<process::ProcessEntry> server_;  // as it was when its start was heard of, if it was still there
 };
 
 }  // namespace duet::bridge

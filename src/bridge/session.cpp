@@ -141,7 +141,10 @@ void Session::process_ended(process::ExitStatus status) {
 // The process is about to end, if all is well, and its status will say more.
 void Session::streams_closed() {
   if (phase_ != Phase::starting && phase_ != Phase::ready) return;
-  set_timer(settings_.patience.closing, [this] { kill(Cause::crashed, "closed its stdin or stdout and did not end"); });
+  set_timer(settings_.patience.closing, [this] {
+    if (process_->server_has_ended()) return process_->end();  // within a bound of its own, and with the status
+    kill(Cause::crashed, "closed its stdin or stdout and did not end");
+  });
 }
 
 void Session::note_lost(const peer::LostMessage& lost) {

@@ -32,6 +32,7 @@ struct Patience {
   base::Duration shutdown = std::chrono::seconds(5);  ///< for the answer to `shutdown`
   base::Duration exit = std::chrono::seconds(2);      ///< from `exit` to TERM
   base::Duration closing = std::chrono::seconds(1);   ///< from the end of its streams to the end of the process
+  base::Duration restart = std::chrono::seconds(1);   ///< from a failure to the next start, when it is the first
 };
 
 /// What all servers of a bridge share.

@@ -16,6 +16,8 @@ using testing::Test;
 
 class SessionTest : public FakeServerTest {
  protected:
+  explicit SessionTest(base::Clock& clock = base::system_clock()) : FakeServerTest(clock) {}
+
   void start(const Definition& definition) {
     session = std::make_unique<Session>(
         loop, log.log(), definition, folder.path(), settings,
@@ -62,11 +64,32 @@ class SessionTest : public FakeServerTest {
     return cause != nullptr ? std::string(cause->as_string()) : "none";
   }
 
+  /// The guard tells the pid, the server itself that it is ready: either may be heard first.
+  void signal_server(int signal) {
+    ASSERT_TRUE(turn_until([this] { return session->pid() != 0; }));
+    kill(session->pid(), signal);
+  }
+
   bool ready = false;
   bool gone = false;
   std::optional<Failure> failure;
   std::vector<std::string> notifications;
   std::unique_ptr<Session> session;
+};
+
+struct StandingClock {
+  base::VirtualClock clock;
+};
+
+/// For the session, time passes only when a test says so: however slow the machine is, it is never too late.
+class TimedSessionTest : protected StandingClock, public SessionTest {
+ protected:
+  TimedSessionTest() : SessionTest(clock) {}
+
+  void pass(base::Duration time) {
+    clock.advance(time);
+    loop.turn(base::Duration::zero());
+  }
 };
 
 TEST_F(SessionTest, ShakesHandsBeforeAnythingElse) {
@@ -258,7 +281,7 @@ TEST_F(SessionTest, NamesTheSignalThatEndedAServer) {
   std::optional<CallResult> held;
   call("fake/hold", "[1]", held);
   EXPECT_EQ(ask("fake/echo", "[2]").text, "[2]");
-  kill(session->pid(), SIGKILL);
+  signal_server(SIGKILL);
   ASSERT_TRUE(turn_until([&] { return held.has_value(); }));
   EXPECT_NE(held->error->data().find("SIGKILL"), std::string::npos);
 }
@@ -270,6 +293,23 @@ TEST_F(SessionTest, GivesUpOnAServerThatClosedItsStdout) {
   EXPECT_TRUE(turn_until([this] { return gone; }));
 }
 
+TEST_F(TimedSessionTest, AsksAGuardThatIsSlowHowTheServerEnded) {
+  settings.patience.closing = seconds(1);
+  start_ready();
+  ASSERT_TRUE(turn_until([this] { return session->pid() != 0; }));
+  kill(session->guard_pid(), SIGSTOP);
+  std::optional<CallResult> result;
+  call("fake/crash", {}, result);
+  ASSERT_TRUE(turn_until([this] { return process::read_process(session->pid())->is_zombie(); }));
+  for (int i = 0; i < 2; ++i) pass(settings.patience.closing);  // the first may be where the end of its streams is seen
+  EXPECT_FALSE(failure);
+  kill(session->guard_pid(), SIGCONT);
+  ASSERT_TRUE(turn_until([this] { return gone; }));
+  EXPECT_EQ(cause_of(result.value()), "crashed");
+  ASSERT_TRUE(failure && failure->status);
+  EXPECT_EQ(failure->status->code, 7);
+}
+
 TEST_F(SessionTest, GivesUpOnASilentServerWithWorkToDo) {
   settings.patience.silence = milliseconds(300);
   start_ready();
@@ -278,19 +318,25 @@ TEST_F(SessionTest, GivesUpOnASilentServerWithWorkToDo) {
   EXPECT_EQ(failure->cause, Cause::crashed);
 }
 
-TEST_F(SessionTest, CountsSilenceFromTheLastWordOrTheCallThatFollowedIt) {
-  settings.patience.silence = milliseconds(3000);
+TEST_F(TimedSessionTest, CountsSilenceFromTheLastWordOrTheCallThatFollowedIt) {
   start_ready();
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
-  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(1800)));
-  EXPECT_EQ(cause_of(ask("fake/never", {}, milliseconds(3600))), "crashed");
+  pass(seconds(50));
+  std::optional<CallResult> never;
+  call("fake/never", {}, never, seconds(100));
+  pass(seconds(59));
+  EXPECT_FALSE(failure);
+  pass(seconds(1));
+  ASSERT_TRUE(turn_until([&] { return never.has_value(); }));
+  EXPECT_EQ(cause_of(*never), "crashed");
 }
 
-TEST_F(SessionTest, LeavesAnIdleServerAlone) {
-  settings.patience.silence = milliseconds(2000);
+TEST_F(TimedSessionTest, LeavesAnIdleServerAlone) {
   start_ready();
   EXPECT_EQ(ask("fake/echo", "[1]").text, "[1]");
-  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(3000)));
+  pass(std::chrono::hours(1));
+  EXPECT_EQ(ask("fake/echo", "[2]").text, "[2]");
+  EXPECT_FALSE(failure);
 }
 
 TEST_F(SessionTest, AnswersEverythingTheServerAsks) {
@@ -376,29 +422,26 @@ TEST_F(SessionTest, TakesMoreOfItsOwnerThanCallsMayHaveWaiting) {
 TEST_F(SessionTest, GivesUpOnAServerThatDoesNotRead) {
   settings.patience.silence = milliseconds(300);
   start_ready();
-  kill(session->pid(), SIGSTOP);
+  signal_server(SIGSTOP);
   session->notify("fake/notice", R"({"text":")" + std::string(1'000'000, 'x') + "\"}");
   ASSERT_TRUE(turn_until([this] { return failure.has_value(); }));
   EXPECT_NE(failure->message.find("does not read its stdin"), std::string::npos) << failure->message;
   EXPECT_TRUE(turn_until([this] { return gone; }));
 }
 
-TEST_F(SessionTest, WaitsForAServerThatReadsSlowly) {
-  settings.patience.silence = milliseconds(3000);
+TEST_F(TimedSessionTest, WaitsForAServerThatReadsSlowly) {
   start_ready();
-  const pid_t pid = session->pid();
-  kill(pid, SIGSTOP);
-  session->notify("fake/notice", R"({"text":")" + std::string(3'000'000, 'x') + "\"}");
+  signal_server(SIGSTOP);
   for (int i = 0; i < 4; ++i) {
-    EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(1000)));
+    session->notify("fake/notice", R"({"text":")" + std::string(3'000'000, 'x') + "\"}");
+    pass(seconds(50));
+    EXPECT_FALSE(failure);
     const std::size_t before = session->waiting_bytes();
-    kill(pid, SIGCONT);
+    signal_server(SIGCONT);
     EXPECT_TRUE(turn_until([&] { return session->waiting_bytes() < before; })) << before;
-    kill(pid, SIGSTOP);
-    if (session->waiting_bytes() == 0)
-      session->notify("fake/notice", R"({"text":")" + std::string(3'000'000, 'x') + "\"}");
+    signal_server(SIGSTOP);
   }
-  kill(pid, SIGCONT);
+  signal_server(SIGCONT);
   EXPECT_FALSE(failure);
   const CallResult echoed = ask("fake/echo", "[1]");
   EXPECT_EQ(echoed.text, "[1]") << (echoed.error ? echoed.error->message() + " " + echoed.error->data() : "");
@@ -407,7 +450,7 @@ TEST_F(SessionTest, WaitsForAServerThatReadsSlowly) {
 TEST_F(SessionTest, GivesUpOnAHungServerWhoseCallsAreAllCancelled) {
   settings.patience.silence = milliseconds(500);
   start_ready();
-  kill(session->pid(), SIGSTOP);
+  signal_server(SIGSTOP);
   for (int i = 0; i < 30 && !failure; ++i) {
     std::optional<CallResult> result;
     const std::uint64_t id = call("fake/never", {}, result);
@@ -418,14 +461,22 @@ TEST_F(SessionTest, GivesUpOnAHungServerWhoseCallsAreAllCancelled) {
   EXPECT_EQ(failure->cause, Cause::crashed);
 }
 
-TEST_F(SessionTest, OwesNoAnswerToACallThatItWasNeverSent) {
-  settings.patience.silence = milliseconds(3000);
+TEST_F(TimedSessionTest, OwesNoAnswerToACallThatItWasNeverSent) {
   start_ready();
-  kill(session->pid(), SIGSTOP);
+  signal_server(SIGSTOP);
   session->notify("fake/notice", R"({"text":")" + std::string(1'000'000, 'x') + "\"}");
-  EXPECT_EQ(cause_of(ask("fake/echo", "[1]", milliseconds(100))), "timeout");
-  kill(session->pid(), SIGCONT);
-  EXPECT_FALSE(turn_until([this] { return failure.has_value(); }, milliseconds(4500)));
+  std::optional<CallResult> unsent;
+  call("fake/echo", "[1]", unsent, seconds(1));
+  ASSERT_TRUE(turn_until([&] {
+    pass(milliseconds(100));
+    return unsent.has_value();
+  }));
+  EXPECT_EQ(cause_of(*unsent), "timeout");
+  signal_server(SIGCONT);
+  EXPECT_TRUE(turn_until([this] { return session->waiting_bytes() == 0; }));
+  pass(std::chrono::hours(1));
+  EXPECT_EQ(ask("fake/echo", "[2]").text, "[2]");
+  EXPECT_FALSE(failure);
 }
 
 TEST_F(SessionTest, RemembersOnlySoManyCallsThatNobodyAnswered) {

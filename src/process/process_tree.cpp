@@ -7,11 +7,16 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
+
+#include "duet/base/clock.h"
 
 namespace duet::process {
 namespace {
@@ -40,6 +45,45 @@ bool take_number(std::string_view& text, Number& number) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return error == std::errc();
+}
+
+std::string_view take_word(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \n"), text.size()));
+  const std::string_view word = text.substr(0, text.find_first_of(" \n"));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+// The fields of /proc/PID/stat from the third on, the state; empty if there is no such process.
+std::string read_stat(pid_t pid) {
+  const std::string text = read_file(proc_file(pid, "/stat")).value_or("");
+  const std::size_t name_end = text.rfind(") ");  // a name may hold anything
+  return name_end == std::string::npos ? std::string() : text.substr(name_end + 2);
+}
+
+// Whether a process that shows no environment is being executed, or has been since. Kernel threads, zombies and
+// processes that were started without an environment have none to come.
+bool has_environment_to_come(pid_t pid) {
+  const std::string stat = read_stat(pid);
+  std::string_view rest = stat;
+  std::array<std::string_view, 52> fields;  // as proc(5) counts them
+  for (std::size_t field = 3; field < fields.size(); ++field) fields[field] = take_word(rest);
+  const bool has_memory = fields[23] != "" && fields[23] != "0";
+  const bool has_code = fields[26] != "0";
+  const bool has_environment = fields[50] != fields[51];
+  return has_memory && (!has_code || has_environment);
+}
+
+// While a process is being executed, the kernel knows the new memory, and not yet what is in it: no code, no
+// environment. The environment also looks empty if the old memory went between two of our calls.
+std::string read_environment(pid_t pid) {
+  constexpr std::chrono::seconds patience{1};
+  const base::TimePoint deadline = base::system_clock().now() + patience;
+  while (true) {
+    std::string text = read_file(proc_file(pid, "/environ")).value_or("");
+    if (!text.empty() || !has_environment_to_come(pid) || base::system_clock().now() >= deadline) return text;
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 // Sends a signal to the processes below this one, to each once.
@@ -81,14 +125,12 @@ class Sweep {
 }  // namespace
 
 std::optional<ProcessEntry> read_process(pid_t pid) {
-  const auto text = read_file(proc_file(pid, "/stat"));
-  if (!text) return std::nullopt;
-  const std::size_t name_end = text->rfind(") ");  // a name may hold anything
-  if (name_end == std::string::npos || name_end + 3 > text->size()) return std::nullopt;
+  const std::string text = read_stat(pid);
+  if (text.empty()) return std::nullopt;
   ProcessEntry entry;
   entry.pid = pid;
-  entry.state = (*text)[name_end + 2];
-  std::string_view rest = std::string_view(*text).substr(name_end + 3);
+  entry.state = text[0];
+  std::string_view rest = std::string_view(text).substr(1);
   long long skipped = 0;
   bool good = take_number(rest, entry.parent) && take_number(rest, entry.group) && take_number(rest, entry.session);
   for (int field = 7; field < 22; ++field) good = good && take_number(rest, skipped);
@@ -126,9 +168,8 @@ std::vector<ProcessEntry> descendants(pid_t root, const Spared& spared) {
 }
 
 bool has_in_environment(pid_t pid, std::string_view assignment) {
-  const auto text = read_file(proc_file(pid, "/environ"));
-  if (!text) return false;
-  std::string_view rest = *text;
+  const std::string text = read_environment(pid);
+  std::string_view rest = text;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\0'), rest.size());
     if (rest.substr(0, end) == assignment) return true;

@@ -35,7 +35,7 @@ using Spared = std::function<bool(const ProcessEntry&)>;
 std::vector<ProcessEntry> descendants(pid_t root, const Spared& spared = {});
 
 /// Whether the process was started with `assignment` (`NAME=value`) in its environment; false if that is not ours to
-/// see.
+/// see. One that is being executed is waited for, at most a second.
 bool has_in_environment(pid_t pid, std::string_view assignment);
 /// Resident memory in bytes; 0 if there is no such process. Pages that processes share count for each.
 std::uint64_t resident_memory(pid_t pid);

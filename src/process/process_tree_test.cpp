@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -77,6 +78,31 @@ TEST_F(ProcessTreeTest, TheEnvironmentIsReadAsItWasAtTheStart) {
   EXPECT_FALSE(has_in_environment(child_.pid, "DUET_PROCESS_TREE_TEST=here2"));
   EXPECT_FALSE(has_in_environment(child_.pid, "PROCESS_TREE_TEST=here"));
   EXPECT_FALSE(has_in_environment(0x7FFFFFFF, "DUET_PROCESS_TREE_TEST=here"));
+}
+
+TEST(ProcessEnvironment, IsAlsoSeenOfAProcessThatIsBeingExecuted) {
+  Launch launched{.arguments = {"sh", "-c", "exec sh -c \"$AGAIN\""}, .environment = current_environment()};
+  launched.environment["AGAIN"] = "exec sh -c \"$AGAIN\"";
+  launched.environment["DUET_PROCESS_TREE_TEST"] = "here";
+  const Child child = launch(launched);
+  int seen = 0;
+  for (int look = 0; look < 2000; ++look) seen += has_in_environment(child.pid, "DUET_PROCESS_TREE_TEST=here") ? 1 : 0;
+  EXPECT_EQ(seen, 2000);
+  kill(child.pid, SIGKILL);
+  reap(child);
+}
+
+TEST(ProcessEnvironment, NobodyWaitsForOneThatIsEmpty) {
+  const Child child = launch({.arguments = {"/bin/sleep", "1000"}, .environment = {}});
+  const Child zombie = launch({.arguments = {"/bin/true"}, .environment = {}});
+  const auto before = std::chrono::steady_clock::now();
+  for (int look = 0; look < 100; ++look) {
+    EXPECT_FALSE(has_in_environment(child.pid, "A=1") || has_in_environment(zombie.pid, "A=1"));
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(60)) << "a wait takes a second";
+  kill(child.pid, SIGKILL);
+  reap(child);
+  reap(zombie);
 }
 
 TEST_F(ProcessTreeTest, AProcessHasSomethingInMemory) {

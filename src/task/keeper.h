@@ -36,9 +36,10 @@ struct KeeperEvents {
 };
 
 struct KeeperSettings {
-  mode_t umask = 022;                     ///< of the tasks
-  std::chrono::milliseconds grace{5000};  ///< between TERM and KILL
-  std::string cgroups = {};               ///< the folder for those of runs with limits
+  mode_t umask = 022;                        ///< of the tasks
+  std::chrono::milliseconds grace{5000};     ///< between TERM and KILL
+  std::chrono::milliseconds farewell{2000};  ///< see Order; more than a keeper is kept to be used again
+  std::string cgroups = {};                  ///< the folder for those of runs with limits
 };
 
 /// Runs tasks so that they survive this process: each under a keeper of its own, a process that owns the task's pipes

@@ -15,7 +15,6 @@ using std::chrono::milliseconds;
 constexpr std::size_t result_bytes = 64 * 1024;
 constexpr std::chrono::hours longest_limit{24 * 365 * 100};  // as good as none, and can be added to a time
 constexpr milliseconds longest_pause{1000};
-constexpr milliseconds acknowledgement_patience{2000};
 
 void cut_to_end(std::string& text, std::size_t size) {
   if (text.size() > size) text.erase(0, text.size() - size);
@@ -28,6 +27,7 @@ KeeperCore::KeeperCore(const Order& order, KeeperHands& hands, base::Clock& cloc
       mark_(order.mark),
       time_limit_(order.assignment.time_limit),
       grace_(order.grace),
+      farewell_(order.farewell),
       leased_(order.assignment.claim && order.assignment.claim->leased),
       hands_(hands),
       clock_(clock),
@@ -192,7 +192,7 @@ void KeeperCore::tree_gone() {
   lease_at_.reset();
   kill_at_.reset();
   write_down();
-  leave_at_ = now() + acknowledgement_patience;
+  leave_at_ = now() + farewell_;
   tell_news();
   if (!has_contact_) make_durable();
 }

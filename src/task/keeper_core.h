@@ -133,6 +133,7 @@ class KeeperCore {
   std::string mark_;
   std::optional<std::chrono::milliseconds> time_limit_;
   std::chrono::milliseconds grace_;
+  std::chrono::milliseconds farewell_;
   bool leased_;
   KeeperHands& hands_;
   base::Clock& clock_;

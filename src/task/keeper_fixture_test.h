@@ -94,13 +94,18 @@ class KeeperTest : public testing::Test {
   }
 
   Keepers& keepers() {
-    if (!world_) world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get());
+    if (!world_) world_ = std::make_unique<SystemKeeperWorld>(loop_, tasks_.get(), executable_.get(), spare_time_);
     if (!keepers_) keepers_ = std::make_unique<Keepers>(loop_, log_, *world_, settings_, events());
     return *keepers_;
   }
   void stop_daemon() {
     keepers_.reset();
     world_.reset();
+  }
+  /// However slow the machine is, keepers without a run are there when they are wanted again.
+  void keep_spares() {
+    settings_.farewell = std::chrono::hours(2);
+    spare_time_ = std::chrono::hours(1);
   }
   /// As if the daemon had gone without a word, and another one had come.
   void restart_daemon() {
@@ -181,6 +186,7 @@ class KeeperTest : public testing::Test {
   transport::Loop loop_;
   base::Log log_{nullptr};
   KeeperSettings settings_;
+  std::chrono::milliseconds spare_time_ = Nursery::usual_spare_time;
   bool acknowledge_at_once_ = true;
   std::map<RunId, Story> stories_;
   std::unique_ptr<SystemKeeperWorld> world_;

@@ -33,7 +33,10 @@ class KeeperLeaseTest : public KeeperTest {
     ASSERT_TRUE(await_file(ready));
     ASSERT_TRUE(turn_until([&] { return story(assignment.run).started.has_value(); }));
   }
-  static std::string stubborn() { return "trap 'echo told' TERM; touch ready; while true; do sleep 0.05; done"; }
+  static std::string stubborn() { return "trap '' TERM; touch ready; while true; do sleep 0.05; done"; }
+  static std::string obedient() {
+    return "trap 'echo told; exit 3' TERM; touch ready; while true; do sleep 0.05; done";
+  }
 
   Lease lease_{tasks_.get()};
   BootTime end_ = {};
@@ -77,17 +80,29 @@ TEST_F(KeeperLeaseTest, ALeaseThatIsNotExtendedEndsTheRun) {
   EXPECT_GE(BootClock::now(), end_ + settings_.grace);
   EXPECT_EQ(story(first).outcome->kind, Kind::signalled);
   EXPECT_EQ(story(first).outcome->signal, SIGKILL);
+  EXPECT_TRUE(story(first).outcome->ended_with_lease());
+}
+
+TEST_F(KeeperLeaseTest, ItIsToldToEndBeforeItIsKilled) {
+  settings_.grace = hours(1);
+  extend(hours(2));
+  begin(claimed(obedient(), true), "ready");
+  extend(milliseconds(200));
+  ASSERT_TRUE(finish(first));
+  EXPECT_GE(BootClock::now(), end_);
+  EXPECT_EQ(story(first).outcome->code, 3);
   EXPECT_EQ(story(first).outcome->result, "told\n");
   EXPECT_TRUE(story(first).outcome->ended_with_lease());
 }
 
 TEST_F(KeeperLeaseTest, WithoutADaemonToo) {
+  settings_.grace = hours(1);
   extend(hours(2));
-  begin(claimed("sleep 1000 & " + stubborn(), true), "ready");
+  begin(claimed("sleep 1000 & " + obedient(), true), "ready");
   restart_daemon();
   extend(milliseconds(200));
   ASSERT_TRUE(turn_until([&] { return living().empty(); }));
-  EXPECT_GE(BootClock::now(), end_ + settings_.grace);
+  EXPECT_GE(BootClock::now(), end_);
   keepers().adopt(first);
   ASSERT_TRUE(finish(first));
   EXPECT_TRUE(story(first).outcome->ended_with_lease());

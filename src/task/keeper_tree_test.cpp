@@ -122,7 +122,7 @@ TEST_F(KeeperTreeTest, ATimeLimitEndsTheWholeTree) {
   assignment.time_limit = milliseconds(200);
   const Story told = run(assignment);
   EXPECT_TRUE(told.outcome->timed_out);
-  EXPECT_EQ(told.outcome->signal, SIGTERM);
+  EXPECT_EQ(told.outcome->kind, Kind::signalled);
   EXPECT_TRUE(living().empty());
 }
 

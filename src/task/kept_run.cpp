@@ -56,7 +56,11 @@ tl::expected<void, Hindrance> KeptRun::give_order(const Assignment& assignment) 
   if (!line) return tl::unexpected(line.error());
   auto made = make_record((*line)->contact());
   if (!made) return made;
-  Order order{.assignment = assignment, .mark = world_.random_mark(), .umask = settings.umask, .grace = settings.grace};
+  Order order{.assignment = assignment,
+              .mark = world_.random_mark(),
+              .umask = settings.umask,
+              .grace = settings.grace,
+              .farewell = settings.farewell};
   if (assignment.limits.any()) order.cgroup = settings.cgroups + '/' + record_name(run_) + '-' + order.mark;
   auto given = (*line)->give(order, *record_);
   if (given) {

@@ -33,7 +33,6 @@ constexpr int burial_ms = 1000;
 constexpr std::array not_for_keepers{"DUET_TASK_ID",   "DUET_TASK_MARK", "DUET_TASK_FENCE", "DUET_TASK_WORKER",
                                      "DUET_RPC_STORE", "PGPASSWORD",     "PGPASSFILE"};
 constexpr itimerval wait_for_keepers{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 100'000}};
-constexpr std::chrono::seconds spare_time{1};  // less than a keeper waits to hear that its run is acknowledged
 
 void handle_signal(int signal, void (*how)(int)) {
   struct sigaction action {};
@@ -92,8 +91,8 @@ int run_nursery() {
   return 0;
 }
 
-Nursery::Nursery(transport::Loop& loop, int tasks, int executable)
-    : loop_(loop), tasks_(tasks), executable_(executable) {}
+Nursery::Nursery(transport::Loop& loop, int tasks, int executable, std::chrono::milliseconds spare_time)
+    : loop_(loop), tasks_(tasks), executable_(executable), spare_time_(spare_time) {}
 
 Nursery::~Nursery() {
   std::ranges::for_each(spares_, [this](const Spare& spare) { let_go(spare); });
@@ -130,7 +129,7 @@ KeeperLink Nursery::take() {
 
 void Nursery::put_back(KeeperLink link, std::optional<RunId> acknowledged) {
   spares_.push_back({std::move(link), acknowledged, loop_.now()});
-  if (!timer_) timer_ = loop_.after(spare_time, [this] { let_go_of_old(); });
+  if (!timer_) timer_ = loop_.after(spare_time_, [this] { let_go_of_old(); });
 }
 
 void Nursery::wake() const {
@@ -151,11 +150,11 @@ void Nursery::let_go(const Spare& spare) const {
 
 void Nursery::let_go_of_old() {
   std::erase_if(spares_, [this](const Spare& spare) {
-    if (loop_.now() - spare.since < spare_time) return false;
+    if (loop_.now() - spare.since < spare_time_) return false;
     let_go(spare);
     return true;
   });
-  if (!spares_.empty()) timer_ = loop_.at(spares_.front().since + spare_time, [this] { let_go_of_old(); });
+  if (!spares_.empty()) timer_ = loop_.at(spares_.front().since + spare_time_, [this] { let_go_of_old(); });
 }
 
 void Nursery::launch() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <optional>
 #include <string_view>
@@ -21,14 +22,18 @@ inline constexpr std::string_view nursery_argument = "--nursery";
 int run_nursery();
 
 /// Where the daemon gets keepers from: a small process that forks them, which is much faster than to execute each. A
-/// keeper that has done its run may be put back, and is given out again within a second or else let go.
+/// keeper that has done its run may be put back, and is given out again soon or else let go.
 ///
 /// The process is started when it is needed and again when it is gone. A keeper that could not be forked, or was killed
 /// since, shows in its link, which is closed. For the loop's thread only.
 class Nursery final : transport::Loop::Watcher {
  public:
+  /// How long one is kept that has no run: less than it waits for an acknowledgement, which may come with its next
+  /// order.
+  static constexpr std::chrono::milliseconds usual_spare_time{1000};
+
   /// The descriptors are the caller's: the folder of the tasks, and this program, opened.
-  Nursery(transport::Loop& loop, int tasks, int executable);
+  Nursery(transport::Loop& loop, int tasks, int executable, std::chrono::milliseconds spare_time = usual_spare_time);
   Nursery(const Nursery&) = delete;
   Nursery& operator=(const Nursery&) = delete;
   ~Nursery();
@@ -58,6 +63,7 @@ class Nursery final : transport::Loop::Watcher {
   transport::Loop& loop_;
   int tasks_;
   int executable_;
+  std::chrono::milliseconds spare_time_;
   std::optional<process::Child> process_;
   base::Fd socket_;
   std::deque<KeeperLink> waiting_;  // listeners that the process has still to get

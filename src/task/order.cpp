@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::uint64_t version = 2;
 constexpr std::uint64_t version_with_claim = 3;  // the same, and a claim behind it
+constexpr std::uint64_t with_farewell = 2;       // added to either: the same, and an unusual farewell at the end
 
 template <typename Number>
 void put_optional(Packer& out, const std::optional<Number>& number) {
@@ -146,7 +147,8 @@ std::optional<ReceivedOrder> receive_order(int socket) {
 std::string encode(const Order& order) {
   const Assignment& assignment = order.assignment;
   Packer out;
-  out.put(assignment.claim ? version_with_claim : version);
+  const bool has_farewell = order.farewell != Order().farewell;
+  out.put((assignment.claim ? version_with_claim : version) + (has_farewell ? with_farewell : 0));
   out.put(assignment.run.task);
   out.put(assignment.run.attempt);
   out.put(assignment.arguments.size());
@@ -165,6 +167,7 @@ std::string encode(const Order& order) {
   put_limits(out, assignment.limits);
   out.put(order.cgroup);
   if (assignment.claim) put_claim(out, *assignment.claim);
+  if (has_farewell) out.put(static_cast<std::uint64_t>(order.farewell.count()));
   return out.take();
 }
 
@@ -172,7 +175,9 @@ std::optional<Order> decode_order(std::string_view bytes) {
   Unpacker in(bytes);
   Order order;
   Assignment& assignment = order.assignment;
-  const std::uint64_t its_version = in.number();
+  std::uint64_t its_version = in.number();
+  const bool has_farewell = its_version > version_with_claim;
+  if (has_farewell) its_version -= with_farewell;
   if (its_version != version && its_version != version_with_claim) return std::nullopt;
   assignment.run.task = in.number();
   assignment.run.attempt = static_cast<std::uint32_t>(in.number());
@@ -191,6 +196,7 @@ std::optional<Order> decode_order(std::string_view bytes) {
   assignment.limits = take_limits(in);
   order.cgroup = in.text();
   if (its_version == version_with_claim) assignment.claim = take_claim(in);
+  if (has_farewell) order.farewell = std::chrono::milliseconds(in.number());
   if (!in.is_complete() || assignment.arguments.empty()) return std::nullopt;
   return order;
 }

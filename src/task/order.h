@@ -19,8 +19,9 @@ struct Order {
   Assignment assignment;
   std::string mark = {};  ///< see Fingerprint
   mode_t umask = 022;
-  std::chrono::milliseconds grace{5000};  ///< between TERM and KILL
-  std::string cgroup = {};                ///< the folder of the one to make for the limits, if there are any
+  std::chrono::milliseconds grace{5000};     ///< between TERM and KILL
+  std::chrono::milliseconds farewell{2000};  ///< how long, when it is gone, the daemon's acknowledgement is waited for
+  std::string cgroup = {};                   ///< the folder of the one to make for the limits, if there are any
 };
 
 /// Sends it to a keeper, with its record. Throws std::system_error if it cannot be put into a packet; false, with

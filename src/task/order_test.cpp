@@ -31,6 +31,7 @@ class OrderTest : public testing::Test {
     order_.assignment.time_limit = std::chrono::milliseconds(1234);
     order_.mark = "mark";
     order_.umask = 027;
+    order_.farewell = std::chrono::seconds(3);
     order_.assignment.limits = {.memory = 5, .cpu = 1.5};
     order_.cgroup = "/cgroup/task";
   }
@@ -72,6 +73,7 @@ TEST_F(OrderTest, ArrivesAsItWasSent) {
   EXPECT_EQ(received.order.mark, "mark");
   EXPECT_EQ(received.order.umask, 027U);
   EXPECT_EQ(received.order.grace, std::chrono::seconds(5));
+  EXPECT_EQ(received.order.farewell, std::chrono::seconds(3));
   EXPECT_FALSE(received.input);
 }
 

@@ -118,8 +118,9 @@ class LeftoversPursuit final : public Pursuit {
 
 }  // namespace
 
-SystemKeeperWorld::SystemKeeperWorld(transport::Loop& loop, int tasks, int executable)
-    : loop_(loop), tasks_(tasks), nursery_(loop, tasks, executable) {}
+SystemKeeperWorld::SystemKeeperWorld(transport::Loop& loop, int tasks, int executable,
+                                     std::chrono::milliseconds spare_time)
+    : loop_(loop), tasks_(tasks), nursery_(loop, tasks, executable, spare_time) {}
 
 KeeperWorld::Got<KeeperLine> SystemKeeperWorld::take_keeper() {
   return attempt(

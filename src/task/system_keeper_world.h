@@ -17,7 +17,8 @@ namespace duet::task {
 /// to run_nursery(). For the loop's thread only.
 class SystemKeeperWorld : public KeeperWorld {
  public:
-  SystemKeeperWorld(transport::Loop& loop, int tasks, int executable);
+  SystemKeeperWorld(transport::Loop& loop, int tasks, int executable,
+                    std::chrono::milliseconds spare_time = Nursery::usual_spare_time);
 
   Got<KeeperLine> take_keeper() override;
   void put_back(std::unique_ptr<KeeperLine> line, std::optional<RunId> acknowledged) override;

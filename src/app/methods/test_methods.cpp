@@ -2,12 +2,15 @@
 
 #ifdef DUET_TEST_METHODS
 
+#include <unistd.h>
+
 #include <array>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -21,9 +24,21 @@ using peer::Reply;
 using rpc::Json;
 
 constexpr std::string_view awake = R"({"slept":true})";
+constexpr std::chrono::milliseconds between_looks{1};
 
 [[noreturn]] void block_for_ever() {
   while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+bool is_there(const std::string& file) { return access(file.c_str(), F_OK) == 0; }
+
+void answer_when_there(transport::Loop& loop, std::string file, std::shared_ptr<Reply<>> reply) {
+  if (is_there(file)) return reply->ok(Json::view(awake));
+  loop.after(between_looks,
+             [&loop, file = std::move(file), reply = std::move(reply)]() mutable {
+               answer_when_there(loop, std::move(file), std::move(reply));
+             })
+      .detach();
 }
 
 [[noreturn]] void throw_something() { throw std::runtime_error("a \"quoted\"\nreason"); }
@@ -62,6 +77,17 @@ void add_test_methods(peer::Methods& methods, transport::Loop& loop) {
              std::this_thread::sleep_for(std::chrono::milliseconds(ms));
              return Json::view(awake);
            })
+      .unlisted();
+  methods
+      .add("test.await", "", {"file"},
+           [](const std::string& file) {
+             while (!is_there(file)) std::this_thread::sleep_for(between_looks);
+             return Json::view(awake);
+           })
+      .unlisted();
+  methods
+      .add("test.await_late", "", {"file"},
+           [&loop](const std::string& file, Reply<> reply) { answer_when_there(loop, file, shared(std::move(reply))); })
       .unlisted();
   methods.add("test.throw", [] { throw std::runtime_error("secret detail"); }).unlisted();
 

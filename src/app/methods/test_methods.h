@@ -12,6 +12,8 @@ namespace duet::app {
 ///     test.block_late     never answers
 ///     test.sleep {ms}     returns after so long: the loop stands still meanwhile
 ///     test.sleep_late {ms} answers after so long
+///     test.await {file}   returns when there is such a file: the loop stands still meanwhile
+///     test.await_late {file} answers then
 ///     test.throw          throws what no handler should
 ///     subtract, sum, get_data, update, notify_hello, notify_sum    as section 7 of the specification has them
 void add_test_methods(peer::Methods& methods, transport::Loop& loop);

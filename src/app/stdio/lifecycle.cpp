@@ -22,7 +22,25 @@ std::string_view line_about(int signal) {
 
 constexpr std::string_view line_about_input = "stdin closed, shutting down gracefully";
 
+// What takes a second is answered first; the tests of that, which a busy machine may hold up, have more patience.
+static_assert(Lifecycle::Limits().patience > std::chrono::seconds(1));
+
+Lifecycle::Limits usual_limits() {
+  Lifecycle::Limits limits;
+#ifdef DUET_TEST_METHODS
+  if (const char* const told = std::getenv("DUET_RPC_TEST_PATIENCE")) {
+    const auto more = std::chrono::milliseconds(std::atoll(told)) - limits.patience;
+    limits.patience += more;
+    limits.ceiling += more;
+    limits.log_flush += std::chrono::duration_cast<std::chrono::milliseconds>(more);
+  }
+#endif
+  return limits;
+}
+
 }  // namespace
+
+Lifecycle::Lifecycle(transport::Loop& loop, base::Log& log) : Lifecycle(loop, log, usual_limits()) {}
 
 peer::ConnectionEvents Lifecycle::events() {
   peer::ConnectionEvents events;

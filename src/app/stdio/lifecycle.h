@@ -30,7 +30,9 @@ class Lifecycle {
     std::chrono::milliseconds least_flush = std::chrono::milliseconds(50);  // after a long good-bye to a slow reader
   };
 
-  Lifecycle(transport::Loop& loop, base::Log& log) : Lifecycle(loop, log, Limits()) {}
+  /// Builds with test methods take the patience from DUET_RPC_TEST_PATIENCE, in milliseconds, if the environment has
+  /// it.
+  Lifecycle(transport::Loop& loop, base::Log& log);
   Lifecycle(transport::Loop& loop, base::Log& log, Limits limits) : loop_(loop), log_(log), limits_(limits) {}
 
   /// For the connection, which must outlive what start() returns.

@@ -31,7 +31,7 @@ bool append_from(const base::Fd& fd, std::string& to) {
 
 }  // namespace
 
-RunningProgram::RunningProgram(std::vector<std::string> arguments) {
+RunningProgram::RunningProgram(std::vector<std::string> arguments, std::vector<std::string> environment) {
   base::Pipe input = base::make_pipe();
   base::Pipe output = base::make_pipe();
   base::Pipe errors = base::make_pipe();
@@ -44,7 +44,11 @@ RunningProgram::RunningProgram(std::vector<std::string> arguments) {
   std::vector<char*> argv{program.data()};
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
-  EXPECT_EQ(posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ), 0);
+  std::vector<char*> variables;
+  for (std::string& variable : environment) variables.push_back(variable.data());
+  for (char** ours = environ; *ours != nullptr; ++ours) variables.push_back(*ours);
+  variables.push_back(nullptr);
+  EXPECT_EQ(posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), variables.data()), 0);
   posix_spawn_file_actions_destroy(&actions);
   input_ = std::move(input.write_end);
   output_ = std::move(output.read_end);

@@ -17,7 +17,8 @@ class RunningProgram {
  public:
   static constexpr auto patience = std::chrono::seconds(60);
 
-  explicit RunningProgram(std::vector<std::string> arguments);
+  /// `environment`: NAME=VALUE, beside ours.
+  explicit RunningProgram(std::vector<std::string> arguments, std::vector<std::string> environment = {});
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();

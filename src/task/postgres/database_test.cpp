@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "duet/base/skipping_clock_test.h"
 #include "task/postgres/proxy_test.h"
 #include "task/postgres/server_fixture_test.h"
 
@@ -21,7 +22,8 @@ class DatabaseTest : public ServerTest {
     ASSERT_TRUE(server().open()->run(
         "CREATE SCHEMA IF NOT EXISTS q; CREATE OR REPLACE FUNCTION q.twice(p_a int) RETURNS int LANGUAGE plpgsql AS $$ "
         "BEGIN RETURN 2 * p_a; END $$; CREATE OR REPLACE FUNCTION q.sleep(p_s float) RETURNS text LANGUAGE plpgsql AS "
-        "$$ BEGIN PERFORM pg_sleep(p_s); RETURN 'slept'; END $$"));
+        "$$ BEGIN PERFORM pg_sleep(p_s); RETURN 'slept'; END $$; CREATE OR REPLACE FUNCTION q.lock() RETURNS text "
+        "LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN 'locked'; END $$"));
   }
   void TearDown() override {
     database_.reset();
@@ -70,7 +72,8 @@ class DatabaseTest : public ServerTest {
                            .text());
   }
 
-  transport::Loop loop_;
+  base::SkippingClock clock_;
+  transport::Loop loop_{clock_};
   Line::Events events_;
   std::optional<Proxy> proxy_;
   std::optional<Database> database_;
@@ -182,23 +185,28 @@ TEST_F(DatabaseTest, ReadsDoNotWaitBehindASlowCall) {
       "CREATE OR REPLACE FUNCTION q.read_it() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN 'read'; END $$"));
   begin(0, {.link = {.slow = 200ms}});
   ASSERT_TRUE(await_ups(1) && await_proven());
-  const auto slow = send(Way::work, "sleep", {"3"});
+  const auto holder = server().open();
+  ASSERT_TRUE(holder->run("SELECT pg_advisory_lock(1)"));
+  const auto slow = send(Way::work, "lock", {});
   const auto waits = send(Way::work, "twice", {"1"});
   EXPECT_EQ(call(Way::work, "read_it", {}).value().text(), "read") << "it was waiting when the other became slow";
   EXPECT_EQ(call(Way::work, "read_it", {}).value().text(), "read");
   EXPECT_FALSE(*slow);
   EXPECT_FALSE(*waits);
   EXPECT_GE(database_->standing().waited, 200ms);
+  ASSERT_TRUE(holder->run("SELECT pg_advisory_unlock(1)"));
   EXPECT_EQ(await(waits).value().text(), "2");
   EXPECT_EQ(database_->standing().waited, 0ms);
 }
 
 TEST_F(DatabaseTest, AnAnswerThatWasLostIsFoundOutOnTheOtherConnection) {
-  begin_through_proxy({.link = {.patience = 1s, .inquiry = 60s}});
+  begin_through_proxy({.link = {.inquiry = 60s}});
   ASSERT_TRUE(await_ups(1) && await_proven());
   // The answer to the call is lost; what the other connection says is not.
   const auto lost = send(Way::work, "sleep", {"0"});
   proxy_->to_client.mode = Proxy::Mode::drop;
+  ASSERT_TRUE(turn_until(loop_, [&] { return proxy_->to_client.dropped > 0; }));
+  clock_.skip(Link::Options().patience);
   ASSERT_TRUE(turn_until(loop_, [&] { return lost->has_value(); }));
   proxy_->to_client.mode = Proxy::Mode::pass;
   EXPECT_EQ((*lost)->error().kind, Fault::Kind::unknown);
@@ -208,12 +216,13 @@ TEST_F(DatabaseTest, AnAnswerThatWasLostIsFoundOutOnTheOtherConnection) {
 }
 
 TEST_F(DatabaseTest, PacketsThatAreDroppedWithoutAWordEndBothConnections) {
-  begin_through_proxy({.link = {.patience = 1s, .inquiry = 100ms}});
+  begin_through_proxy({.link = {.inquiry = 100ms}});
   ASSERT_TRUE(await_ups(1) && await_proven());
   proxy_->to_client.mode = Proxy::Mode::drop;
   proxy_->to_server.mode = Proxy::Mode::drop;
   const auto work = send(Way::work, "twice", {"1"});
   const auto watch = send(Way::watch, "twice", {"1"});
+  clock_.skip(Link::Options().patience);
   EXPECT_EQ(await(work).error().kind, Fault::Kind::unknown);
   EXPECT_EQ(await(watch).error().kind, Fault::Kind::unknown);
   ASSERT_TRUE(turn_until(loop_, [&] { return !database_->is_up(Way::work) && !database_->is_up(Way::watch); }));

@@ -32,7 +32,8 @@ class Proxy final : private transport::Loop::Watcher {
   };
   struct Direction {
     Mode mode = Mode::pass;
-    std::size_t passed = 0;                ///< bytes, of all connections
+    std::size_t passed = 0;  ///< bytes, of all connections
+    std::size_t dropped = 0;
     std::optional<std::size_t> left = {};  ///< after so many more all connections are cut
   };
 
@@ -118,6 +119,7 @@ class Proxy final : private transport::Loop::Watcher {
     const ssize_t count = ::read(pipe.source, bytes, sizeof(bytes));
     if (count < 0) return;
     if (count == 0) return end(pipe.pair);
+    if (direction.mode == Mode::drop) direction.dropped += static_cast<std::size_t>(count);
     if (direction.mode == Mode::drop) return;
     std::size_t allowed = static_cast<std::size_t>(count);
     if (direction.left) allowed = std::min(allowed, *direction.left);
