@@ -55,7 +55,7 @@ class _Server:
         atexit.register(self.server.__exit__)
         self.server.__enter__()
         self.server.make_database(TEMPLATE)
-        server.install(self.server, TEMPLATE)
+        self.server.script(server.schema_text(), TEMPLATE)
         self.session = server.Session(self.server.conninfo())
         atexit.register(self.session.close)
 
@@ -64,7 +64,8 @@ class _Server:
             self.number += 1
             name = f"project{self.number}"
             self.session.ask(f"CREATE DATABASE {name} TEMPLATE {TEMPLATE}")
-            return name
+        self.server.sql("SELECT duet.found_v1('site')", name)  # a copy of one that was founded would be refused
+        return name
 
 
 _server = None

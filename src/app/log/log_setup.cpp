@@ -13,7 +13,7 @@ LogSetup set_up_log(const char* file, std::optional<base::Level> asked, bool col
                     base::LogFileLimits limits) {
   LogSetup setup;
   if (file != nullptr && *file != '\0') {
-    base::OpenedLogFile opened = base::open_log_file(file, limits);
+    base::OpenedLogFile opened = base::open_log_file(file, std::move(limits));
     setup.complaint = std::move(opened.reason);
     if (opened.sink) {
       setup.sink = std::make_unique<FallbackSink>(std::move(opened.sink), base::stderr_sink(coloured_stderr),

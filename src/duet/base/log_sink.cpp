@@ -73,7 +73,7 @@ Fd open_for_append(const std::string& path) {
 class FileSink final : public LogSink {
  public:
   FileSink(std::string path, Fd fd, LogFileLimits limits)
-      : path_(std::move(path)), limits_(limits), writer_(std::move(fd)) {}
+      : path_(std::move(path)), limits_(std::move(limits)), writer_(std::move(fd)) {}
 
   std::size_t write(std::string_view lines) override { return tend(lines.size()) ? writer_.write(lines) : 0; }
   bool joins_lines() const override { return limits_.joins_lines; }
@@ -165,7 +165,7 @@ std::unique_ptr<LogSink> stderr_sink(bool coloured) { return stream_sink(duplica
 OpenedLogFile open_log_file(const std::string& path, LogFileLimits limits) {
   Fd fd = open_for_append(path);
   if (!fd) return {nullptr, std::generic_category().message(errno)};
-  return {std::make_unique<FileSink>(real_path(path), std::move(fd), limits), {}};
+  return {std::make_unique<FileSink>(real_path(path), std::move(fd), std::move(limits)), {}};
 }
 
 }  // namespace duet::base
