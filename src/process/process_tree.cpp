@@ -61,9 +61,12 @@ std::string read_stat(pid_t pid) {
   return name_end == std::string::npos ? std::string() : text.substr(name_end + 2);
 }
 
-// Whether a process that shows no environment is being executed, or has been since. Kernel threads, zombies and
-// processes that were started without an environment have none to come.
-bool has_environment_to_come(pid_t pid) {
+enum class Shown : std::uint8_t { none, there, to_come };
+
+// What there is of a process that shows no environment. While it is being executed the kernel knows the new memory, and
+// not yet what is in it, no code and no environment. Kernel threads, zombies and processes that were started without an
+// environment have none.
+Shown environment_of(pid_t pid) {
   const std::string stat = read_stat(pid);
   std::string_view rest = stat;
   std::array<std::string_view, 52> fields;  // as proc(5) counts them
@@ -71,17 +74,21 @@ bool has_environment_to_come(pid_t pid) {
   const bool has_memory = fields[23] != "" && fields[23] != "0";
   const bool has_code = fields[26] != "0";
   const bool has_environment = fields[50] != fields[51];
-  return has_memory && (!has_code || has_environment);
+  if (!has_memory || (has_code && !has_environment)) return Shown::none;
+  return has_code ? Shown::there : Shown::to_come;
 }
 
-// While a process is being executed, the kernel knows the new memory, and not yet what is in it: no code, no
-// environment. The environment also looks empty if the old memory went between two of our calls.
 std::string read_environment(pid_t pid) {
   constexpr std::chrono::seconds patience{1};
   const base::TimePoint deadline = base::system_clock().now() + patience;
+  int looks = 10;  // at one that is there, and may have become another one meanwhile
   while (true) {
-    std::string text = read_file(proc_file(pid, "/environ")).value_or("");
-    if (!text.empty() || !has_environment_to_come(pid) || base::system_clock().now() >= deadline) return text;
+    std::optional<std::string> text = read_file(proc_file(pid, "/environ"));
+    if (!text) return {};  // the process is gone, or not ours to see
+    if (!text->empty()) return *std::move(text);
+    const Shown there = environment_of(pid);
+    const bool is_in_vain = there == Shown::there ? --looks == 0 : base::system_clock().now() >= deadline;
+    if (there == Shown::none || is_in_vain) return {};
     std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t version = 2;
 constexpr std::uint64_t version_with_claim = 3;  // the same, and a claim behind it
-constexpr std::uint64_t with_farewell = 2;       // added to either: the same, and an unusual farewell at the end
+constexpr std::uint64_t with_farewell = 2;  // added to either: the same, and an unusual farewell at the end; next is 6
 
 template <typename Number>
 void put_optional(Packer& out, const std::optional<Number>& number) {

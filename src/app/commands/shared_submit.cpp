@@ -53,14 +53,21 @@ std::string new_submit_key() {
 std::string submit_until_certain(DaemonClient& daemon, const std::string& params) {
   using namespace std::chrono_literals;
   const base::TimePoint end = daemon.client().loop().now() + daemon.patience();
-  std::optional<Failure> doubt;
+  std::optional<Failure> doubt;  // nobody knows what became of a try before
   while (true) {
     const base::Duration left = end - daemon.client().loop().now();
-    peer::Outcome outcome = daemon.ask("task.submit", params, std::max<base::Duration>(left, 1ms));
-    if (outcome.cause == peer::Outcome::Cause::answered) return std::move(outcome.result);
-    if (outcome.cause == peer::Outcome::Cause::timed_out && doubt) throw *doubt;
-    doubt = DaemonClient::failure_of("task.submit", outcome);
-    if (!is_uncertain(outcome) || left <= 200ms) throw *doubt;
+    std::optional<peer::Outcome> outcome;
+    try {
+      outcome = daemon.ask("task.submit", params, std::max<base::Duration>(left, 1ms));
+    } catch (const Failure&) {
+      if (doubt) throw *doubt;
+      throw;
+    }
+    if (outcome->cause == peer::Outcome::Cause::answered) return std::move(outcome->result);
+    const bool is_refused = outcome->cause == peer::Outcome::Cause::refused;
+    if (doubt && !is_refused) throw *doubt;
+    doubt = DaemonClient::failure_of("task.submit", *outcome);
+    if (!is_uncertain(*outcome) || left <= 200ms) throw *doubt;
     std::this_thread::sleep_for(200ms);  // the daemon has waited 10 s for its database already
   }
 }

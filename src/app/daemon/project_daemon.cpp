@@ -407,15 +407,12 @@ void ProjectDaemon::note_use() {
 
 // Called when files of the state folder went or came. False: something is still to be put right.
 bool ProjectDaemon::look_at_files() {
+  const bool has_folder = context_.lock.is_in_place(context_.project);
+  if (!has_folder || !tasks_.store().is_in_place()) {
+    stop_without_files(has_folder ? "the store was removed or replaced" : "the state folder was removed or replaced");
+    return true;
+  }
   if (end_.has_begun()) return true;
-  if (!context_.lock.is_in_place(context_.project)) {
-    stop_without_files("the state folder was removed or replaced");
-    return true;
-  }
-  if (!tasks_.store().is_in_place()) {
-    stop_without_files("the store was removed or replaced");
-    return true;
-  }
   if (server_.is_reachable()) return true;
   try {
     listen([this] { server_.restore(); });
@@ -429,9 +426,11 @@ bool ProjectDaemon::look_at_files() {
   return true;
 }
 
-// Whoever removes the folder would find a file in it that was not there when they looked.
+// Whoever removes the folder would find a file in it that was not there when they looked. A stop that has begun goes
+// on.
 void ProjectDaemon::stop_without_files(const std::string& reason) {
   *context_.makes_no_file = true;
+  if (end_.has_begun()) return;
   log_.error(reason);
   stop(reason, {.force = true});
 }

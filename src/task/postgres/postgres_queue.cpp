@@ -196,6 +196,7 @@ Attempts::Calls PostgresQueue::attempts_calls() {
           .began =
               [this](RunId run, bool is_new) {
                 follower_.add(*runner_, run, is_new);
+                remote_output_.comes_here(run);
                 if (!is_new) follower_.began(run);
               },
           .gone =

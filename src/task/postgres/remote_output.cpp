@@ -27,12 +27,16 @@ constexpr std::size_t piece_bytes = 64 * 1024;  // as read_outputs_v1 gives of e
 
 // ---- which ones ----
 
-// One at a time: whoever comes meanwhile may want what the answer lacks.
+// One question at a time: whoever comes meanwhile may want what the answer lacks.
 void RemoteOutput::find() {
   if (stopped_) return;
   find_again_ = static_cast<bool>(finding_);
+  if (!finding_) ask_running();
+}
+
+void RemoteOutput::ask_running() {
+  find_timer_ = loop_.after(between_searches, [this] { ask_running(); });  // unless there was an answer
   if (finding_) return;
-  find_timer_ = loop_.after(between_searches, [this] { find(); });
   calls_.ask("read_running_v1", {},
              lifetime_.bind(finding_.until([this](const Answer& answer) { take_running(answer); })));
 }
@@ -40,13 +44,16 @@ void RemoteOutput::find() {
 void RemoteOutput::take_running(const Answer& answer) {
   if (!answer) return;  // the timer asks again
   find_timer_.cancel();
+  std::erase_if(tasks_, [this](const auto& each) { return !calls_.audience.wants(each.first); });
   const int task = answer->column("task");
   const int attempt = answer->column("attempt");
   const int place = answer->column("place");
   for (std::size_t row = 0; row < answer->rows(); ++row) {
     const RunId run{static_cast<TaskId>(answer->number(row, task).value_or(0)),
                     static_cast<std::uint32_t>(answer->number(row, attempt).value_or(0))};
-    if (tasks_.contains(run.task) || !calls_.audience.wants(run.task) || calls_.is_here(run)) continue;
+    const auto found = tasks_.find(run.task);
+    const bool is_told = found != tasks_.end() && (!found->second.over || found->second.attempt >= run.attempt);
+    if (is_told || !calls_.audience.wants(run.task) || calls_.is_here(run)) continue;
     put(run.task,
         {.attempt = run.attempt, .place = static_cast<std::uint64_t>(answer->number(row, place).value_or(0))});
   }
@@ -61,7 +68,8 @@ void RemoteOutput::add(RunId run) {
     put(run.task, {.attempt = run.attempt});
   } else if (Told& told = found->second; told.attempt < run.attempt) {
     told.attempt = run.attempt;  // it goes on behind the one before
-    told.end_told = told.over = false;
+    told.may_be_behind = true;
+    told.end_told = told.over = told.left = false;
   } else if (told.attempt == run.attempt && !told.any && !told.over) {
     put(run.task, {.attempt = run.attempt});  // it was found while it ran, and is told from its start
   }
@@ -71,6 +79,11 @@ void RemoteOutput::add(RunId run) {
 void RemoteOutput::put(TaskId id, Told told) {
   told.serial = ++last_serial_;
   tasks_[id] = told;
+}
+
+void RemoteOutput::comes_here(RunId run) {
+  const auto found = tasks_.find(run.task);
+  if (found != tasks_.end() && found->second.attempt < run.attempt) found->second.left = true;
 }
 
 void RemoteOutput::ended(TaskId id) {
@@ -146,7 +159,7 @@ void RemoteOutput::ask() {
     const Told& told = tasks_.at(id);
     question.asked.emplace_back(id, told.serial);
     tasks.push_back(argument_of(id));
-    places.push_back(argument_of(told.place));
+    places.push_back(told.may_be_behind ? std::nullopt : argument_of(told.place));
   }
   calls_.ask("read_outputs_v1", {array_of(tasks), array_of(places), argument_of(most_bytes)},
              lifetime_.bind(asking_.until(
@@ -207,8 +220,9 @@ RemoteOutput::Step RemoteOutput::take_task(TaskId id, const Result& rows, std::p
     return Step::some;
   }
   if (!told.left) told.attempt = std::max(told.attempt, newest);
-  if (!told.place) {
-    told.place = view.begin_of(told.attempt);
+  if (!told.place || told.may_be_behind) {  // only the state was asked for
+    told.place = std::min(told.place.value_or(UINT64_MAX), view.begin_of(told.attempt));
+    told.may_be_behind = false;
     return Step::more;
   }
   return take_output(id, view.read(rows, range, *told.place, piece_bytes, {}),

@@ -39,6 +39,8 @@ class RemoteOutput {
   void find();
   /// An attempt has started elsewhere: all of it is told.
   void add(RunId run);
+  /// An attempt is here, and is told by others: of those before it the rest is told.
+  void comes_here(RunId run);
   /// Everybody is told that it has ended.
   void ended(TaskId id);
   /// The numbers of events begin anew: what was passed over is not told any more.
@@ -52,6 +54,7 @@ class RemoteOutput {
   struct Told {
     std::uint32_t attempt = 0;
     std::optional<std::uint64_t> place = {};  // how far; none: from where that attempt begins
+    bool may_be_behind = false;               // what `place` counts may be lacking, by a failover, where that begins
     bool any = false;
     bool left = false;         // the attempt behind it is here, and told by others
     bool end_told = false;     // everybody knows that its task has ended
@@ -71,6 +74,7 @@ class RemoteOutput {
   };
   enum class Step : std::uint8_t { none, some, more };  // `more` is there
 
+  void ask_running();
   void take_running(const Answer& answer);
   void look_in(base::Duration wait);
   void look_soon();

@@ -307,6 +307,48 @@ TEST_F(LiveOutputTest, TheRestOfAnAttemptElsewhereIsToldThoughTheNextOneIsHere) 
   EXPECT_FALSE(line.has("read_outputs_v1"));
 }
 
+TEST_F(LiveOutputTest, OfAnAttemptHereThatWasQuickNothingIsToldFromElsewhere) {
+  read_events();
+  want(7);
+  have_running({{"7", "1", "0"}});
+  advance(300ms);
+  answer({row(7, state("[" + wrote(3) + "]"), 1, 0, "abc")});
+  have_seven(2);
+  tell.started({7, 2}, {.pid = 100, .at = clock.utc()});
+  tell.ended({7, 2}, {.kind = Outcome::Kind::exited});
+  tell.gone({7, 2});
+  advance(10ms);
+  line.take("report_v1").done(Result({"what", "id", "fence", "attempt"}, {{"end", "7", "31", "2"}}));
+  line.calls.clear();
+  advance(300ms);
+  answer({row(7, state("[" + wrote(3) + "," + wrote(1, 2) + "]", 2, 2), 2, 0, "b")});
+  EXPECT_EQ(told, std::vector<std::string>{"task-7 0 abc"});
+}
+
+TEST_F(LiveOutputTest, WhatAServerThatTookOverLacksHidesNoLaterAttempt) {
+  read_events();
+  want(9);
+  have_running({{"9", "1", "5"}});
+  notice({event(5, "taskStarted", 9, 2)});
+  EXPECT_EQ(answer({}), "{9}{5}");
+  advance(1ms);
+  EXPECT_EQ(answer({row(9, state("[" + wrote(3) + "]", 2))}), "{9}{NULL}");
+  advance(1ms);
+  answer({row(9, state("[" + wrote(3) + "," + wrote(1, 2) + "]", 2), 2, 0, "b")});
+  EXPECT_EQ(told, (std::vector<std::string>{"taskStarted task-9", "task-9 3 b"}));
+}
+
+TEST_F(LiveOutputTest, TasksAreSoughtUntilThereIsAnAnswer) {
+  want(9);
+  advance(1s);
+  line.fail("read_running_v1", Fault::Kind::unknown);
+  EXPECT_FALSE(line.has("read_running_v1")) << "one question at a time";
+  advance(1s);
+  have_running({});
+  advance(1min);
+  EXPECT_FALSE(line.has("read_running_v1"));
+}
+
 TEST_F(LiveOutputTest, ComesBehindTheEventsOfADaemonThatIsBehind) {
   read_events();
   want(9);

@@ -78,14 +78,17 @@ BEGIN
   PERFORM @schema@.guard(p_worker, p_incarnation);
   PERFORM set_config('synchronous_commit', 'local', true), @schema@.wait_for_nobody();
   SELECT l.ready, l.moved INTO v_moved, v_leaving FROM @schema@.leave_retired_lanes() l;  -- first: they may be due
+  IF v_leaving > 0 THEN  -- whoever makes a lane may wait for this: the rest is for the next sweep, right behind it
+    RETURN concat('{"ready":', @schema@.counted(v_moved), ',"removed":0,"events":0,"more":true,"nextDueMs":-1}');
+  END IF;
   v_lanes := @schema@.make_ready(v_now);
   PERFORM @schema@.end_holds(v_now);
   SELECT l.removed, l.freed INTO v_removed, v_freed FROM @schema@.let_go(v_now) l;
   v_events := @schema@.trim_events(v_now);
   v_left := @schema@.tidy_workers(v_now);
   PERFORM @schema@.tidy_lanes(v_now);  -- last: whoever makes a lane waits for it
-  RETURN concat('{"ready":', @schema@.counted(v_moved || v_lanes || v_left), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
-    to_json(cardinality(v_lanes) = 1000 OR coalesce(v_leaving, 0) >= 100 OR v_removed >= 100 OR v_freed >= 100 OR v_events >= 1000), ',"nextDueMs":',
+  RETURN concat('{"ready":', @schema@.counted(v_lanes || v_left), ',"removed":', v_removed, ',"events":', v_events, ',"more":',
+    to_json(cardinality(v_lanes) = 1000 OR v_removed >= 100 OR v_freed >= 100 OR v_events >= 1000), ',"nextDueMs":',
       coalesce(@schema@.next_due(v_now), -1), '}');
 END $$;
 
