@@ -37,6 +37,7 @@ ModelDatabase::Answer ModelDatabase::call(std::string_view function, const std::
       {"read_stats_v1", &ModelDatabase::read_stats},
       {"read_task_v1", &ModelDatabase::read_task},
       {"read_known_v1", &ModelDatabase::read_known},
+      {"read_running_v1", &ModelDatabase::read_running},
   };
   const auto found = functions.find(function);
   if (found == functions.end()) throw std::logic_error("the model has no " + std::string(function));

@@ -257,6 +257,7 @@ class ModelDatabase {
   Answer read_stats(const Arguments& arguments);
   Answer read_task(const Arguments& arguments);
   Answer read_known(const Arguments& arguments);
+  Answer read_running(const Arguments& arguments);
 
   // model_failover.cpp
   Answer renew(const Arguments& arguments);

@@ -117,4 +117,20 @@ ModelDatabase::Answer ModelDatabase::read_known(const Arguments& arguments) {
   return rows;
 }
 
+ModelDatabase::Answer ModelDatabase::read_running(const Arguments& /*arguments*/) {
+  Result rows({"task", "attempt", "place"});
+  for (const auto& [id, task] : data_.tasks) {
+    if (task.state != ModelTask::running || !task.announced) continue;
+    std::size_t place = 0;
+    for (int attempt = 1; attempt <= task.attempts; ++attempt) {
+      const auto found = data_.output.find({id, attempt});
+      if (found != data_.output.end()) place += found->second.bytes.size();
+    }
+    for (const std::string& cell : {std::to_string(id), std::to_string(task.attempts), std::to_string(place)}) {
+      rows.add(cell);
+    }
+  }
+  return rows;
+}
+
 }  // namespace duet::simulate
