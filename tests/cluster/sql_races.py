@@ -36,6 +36,10 @@ class RaceTest(QueueTest):
         worker.session.send(call_text(function, worker.id, worker.incarnation, *arguments))
 
 
+    def sweep(self, worker):
+        while worker.do_json("sweep_v1")["more"]:
+            pass
+
     @contextlib.contextmanager
     def stopped_at(self, function, condition, holder):
         """Whoever comes to this condition of the function waits there until HOLDER's transaction is over."""
@@ -154,7 +158,7 @@ class Claims(RaceTest):
         self.assertEqual(self.one.kinds(id), ["taskQueued", "taskStarted"])
         self.assert_counts()
         self.one.end(claim, ok=False, retry=0)
-        other.do("sweep_v1")  # finds it where nobody looks
+        self.sweep(other)  # finds it where nobody looks
         self.assertEqual(self.one.claim()[0].id, id)
 
     def test_a_claim_that_commits_behind_a_silence_is_told_and_given_up_by_the_next(self):
@@ -279,7 +283,7 @@ class MissingStandby(RaceTest):
         self.assertEqual([self.one.task(id) is None for id in (*ids, due)], [False, True, True, False])
         server.eventually("it is due", lambda: self.other.do("sweep_v1") and self.one.one(f"SELECT state FROM duet.task WHERE id = {due}") == "1")
         self.waiting.ask("COMMIT")
-        self.other.do("sweep_v1")
+        self.sweep(self.other)
         self.assertIsNone(self.one.task(ids[0]))
         self.assertEqual(self.one.one("SELECT count(*) FROM duet.task t JOIN duet.lane l ON l.id = t.lane WHERE l.retired_at IS NOT NULL"), "0")
         self.one.number()

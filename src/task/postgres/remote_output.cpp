@@ -179,14 +179,14 @@ void RemoteOutput::take(const Answer& answer, const Question& question) {
   std::set<TaskId> more;
   base::AllCalls calls;
   for (std::size_t at = 0; at < question.asked.size() && there(); ++at) {
-    const auto& [id, serial] = question.asked[at];
+    const TaskId id = question.asked[at].first;
     const std::size_t first = row;
     while (row < answer->rows() && answer->number(row, task) == static_cast<std::int64_t>(id)) ++row;
     is_cut = first < row && answer->at(first, told) == std::string_view();
     if (is_cut) break;
     if (at >= question.waited_for) last_ = id;
     const auto found = tasks_.find(id);
-    if (found == tasks_.end() || found->second.serial != serial) continue;
+    if (found == tasks_.end() || found->second.serial != question.asked[at].second) continue;
     Step step = Step::none;
     if (first < row) calls.make([&] { step = take_task(id, *answer, {first, row}); });
     has_moved = has_moved || step != Step::none;
