@@ -38,7 +38,7 @@ struct KeeperEvents {
 struct KeeperSettings {
   mode_t umask = 022;                        ///< of the tasks
   std::chrono::milliseconds grace{5000};     ///< between TERM and KILL
-  std::chrono::milliseconds farewell{2000};  ///< see Order; more than a keeper is kept to be used again
+  std::chrono::milliseconds farewell{2000};  ///< see Order; longer than a Nursery keeps a spare keeper
   std::string cgroups = {};                  ///< the folder for those of runs with limits
 };
 

@@ -44,7 +44,7 @@ void RemoteOutput::ask_running() {
 void RemoteOutput::take_running(const Answer& answer) {
   if (!answer) return;  // the timer asks again
   find_timer_.cancel();
-  std::erase_if(tasks_, [this](const auto& each) { return !calls_.audience.wants(each.first); });
+  forget_unwanted();
   const int task = answer->column("task");
   const int attempt = answer->column("attempt");
   const int place = answer->column("place");
@@ -81,6 +81,10 @@ void RemoteOutput::put(TaskId id, Told told) {
   tasks_[id] = told;
 }
 
+void RemoteOutput::forget_unwanted() {
+  std::erase_if(tasks_, [this](const auto& each) { return !calls_.audience.wants(each.first); });
+}
+
 void RemoteOutput::comes_here(RunId run) {
   const auto found = tasks_.find(run.task);
   if (found != tasks_.end() && found->second.attempt < run.attempt) found->second.left = true;
@@ -113,7 +117,7 @@ void RemoteOutput::look() {
   look_in(between_questions);
   base::AllCalls calls;
   calls.make([this] {
-    std::erase_if(tasks_, [this](const auto& each) { return !calls_.audience.wants(each.first); });
+    forget_unwanted();
     if (std::ranges::all_of(tasks_, [](const auto& each) { return each.second.over; })) return timer_.cancel();
     if (!asking_) ask();
   });
@@ -176,7 +180,7 @@ void RemoteOutput::take(const Answer& answer, const Question& question) {
   bool is_cut = false;
   bool has_moved = false;
   std::size_t row = 0;
-  std::set<TaskId> more;
+  bool has_more = false;
   base::AllCalls calls;
   for (std::size_t at = 0; at < question.asked.size() && there(); ++at) {
     const TaskId id = question.asked[at].first;
@@ -191,11 +195,11 @@ void RemoteOutput::take(const Answer& answer, const Question& question) {
     if (first < row) calls.make([&] { step = take_task(id, *answer, {first, row}); });
     has_moved = has_moved || step != Step::none;
     if (!there()) break;
-    if (step == Step::more) more.insert(id);
+    has_more = has_more || step == Step::more;
     if (step != Step::more) told_all(id, question.number);
   }
   if (!there()) return;
-  const bool goes_on = soon_ || !more.empty() || (is_cut && has_moved);
+  const bool goes_on = soon_ || has_more || (is_cut && has_moved);
   if (!tasks_.empty()) look_in(goes_on ? base::Duration::zero() : between_questions);
   calls.make([this] { call_finished(); });
   calls.check();

@@ -54,7 +54,7 @@ class RemoteOutput {
   struct Told {
     std::uint32_t attempt = 0;
     std::optional<std::uint64_t> place = {};  // how far; none: from where that attempt begins
-    bool may_be_behind = false;               // what `place` counts may be lacking, by a failover, where that begins
+    bool may_be_behind = false;               // `place`: a failover may have lost what was told before that attempt
     bool any = false;
     bool left = false;         // the attempt behind it is here, and told by others
     bool end_told = false;     // everybody knows that its task has ended
@@ -87,6 +87,7 @@ class RemoteOutput {
   Step take_task(TaskId id, const Result& rows, std::pair<std::size_t, std::size_t> range);
   Step take_output(TaskId id, const Queue::Output& output, std::uint64_t end);
   void put(TaskId id, Told told);
+  void forget_unwanted();
   void told_all(TaskId id, std::uint64_t question);
   void call_finished();
 

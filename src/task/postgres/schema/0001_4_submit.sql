@@ -36,7 +36,8 @@ BEGIN
     RAISE EXCEPTION 'who runs no tasks has none of its own' USING ERRCODE = '22023';
   END IF;
   SELECT m.queue_capacity - m.queued, m.timeline IS NOT DISTINCT FROM @schema@.server_timeline()
-    AND current_setting('synchronous_commit') = 'on' AND current_setting('transaction_isolation') = 'read committed' INTO v_room, v_is_usual FROM @schema@.meta m;
+    AND current_setting('synchronous_commit') = 'on' AND current_setting('transaction_isolation') = 'read committed'
+    INTO v_room, v_is_usual FROM @schema@.meta m;
   IF NOT v_is_usual THEN
     PERFORM @schema@.guard(p_worker, p_incarnation);
   END IF;
@@ -181,10 +182,11 @@ BEGIN
       JOIN @schema@.request r ON r.ident = a.ident JOIN @schema@.task t ON t.id = r.task ORDER BY a.place;
     GET DIAGNOSTICS v_done = ROW_COUNT;
     IF v_done < v_many THEN  -- some were there, and were removed before they were written to
-      RETURN QUERY SELECT s.* FROM (SELECT u.* FROM unnest(p_ids, v_idents, p_keys, p_agents, p_groups, p_needs, p_own, p_priorities, p_retries,
+      RETURN QUERY SELECT s.* FROM (
+        SELECT u.* FROM unnest(p_ids, v_idents, p_keys, p_agents, p_groups, p_needs, p_own, p_priorities, p_retries,
           p_on_lost, p_delays, p_not_before, p_prompts, p_metadata, p_labels, p_bodies, p_envs) WITH ORDINALITY
-        AS u(id, ident, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata, labels, body,
-          env, place) ORDER BY u.ident OFFSET 0) a  -- in one order, as above
+        AS u(id, ident, key, agent, grp, needs, own, priority, retries, on_lost, delay, not_before, prompt, metadata,
+          labels, body, env, place) ORDER BY u.ident OFFSET 0) a  -- in one order, as above
       CROSS JOIN LATERAL @schema@.submit_one(a.place::integer, p_name, 1::bigint, a.id, a.key, a.agent, a.grp, a.needs, a.own,
         a.priority, a.retries, a.on_lost, a.delay, a.not_before, a.prompt, a.metadata, a.labels, a.body, a.env, '') s
       WHERE (SELECT r.task FROM @schema@.request r WHERE r.ident = a.ident) IS NULL;  -- no join: it could read all requests

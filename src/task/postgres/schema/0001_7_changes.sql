@@ -201,8 +201,7 @@ BEGIN
   UPDATE @schema@.task o SET state = CASE WHEN cardinality(v_open) > 0 THEN 0 ELSE 1 END,
     open_after = coalesce(cardinality(v_open), 0), lane = coalesce(v_lane, o.lane),
     spared = o.attempts, lost = 0, fence = nextval('@schema@.fence'), announced = false, held = false, not_before = NULL,
-    due = NULL,
-      retry_at = NULL, started_at = NULL,
+    due = NULL, retry_at = NULL, started_at = NULL,
     completed_at = NULL, pid = NULL, exit_code = NULL, signal = NULL, error_reason = NULL, error_message = NULL,
       late = NULL, stored = 0
   WHERE o.id = p_task RETURNING o.* INTO t;

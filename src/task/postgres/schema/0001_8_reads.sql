@@ -254,7 +254,8 @@ BEGIN
         'runs', w.runs,
       'labels', array_remove(w.labels, 'name=' || w.name), 'accepts', w.accepts, 'agents', w.agents, 'version',
         w.version, 'protocol', w.protocol,
-      'machine', w.machine, 'waiting', (SELECT a.waits FROM @schema@.waiter a WHERE a.worker = w.id), 'lease', w.lease_ms, 'lostAfter', w.lost_after_ms, 'login', w.login,
+      'machine', w.machine, 'waiting', (SELECT a.waits FROM @schema@.waiter a WHERE a.worker = w.id),
+      'lease', w.lease_ms, 'lostAfter', w.lost_after_ms, 'login', w.login,
       'beatAgeMs', @schema@.ms(clock_timestamp()) - @schema@.ms(w.beat_at)) ORDER BY w.id), '[]')
         FROM @schema@.worker w WHERE w.state <> 3);
 END $$;
